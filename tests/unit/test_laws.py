@@ -83,11 +83,12 @@ class Module:
 
 @dataclass(frozen=True)
 class Import:
-    """One imported module, and the name taken from it where that is not itself a module."""
+    """One imported module; for ``from base import name`` also these two."""
 
     module: str
-    name: str | None
     line: int
+    base: str = ""
+    name: str = ""
 
 
 def sources(tree: str) -> list[Path]:
@@ -141,20 +142,16 @@ def from_base(module: Module, node: ast.ImportFrom) -> str:
 def imports(module: Module) -> Iterator[Import]:
     for node in executed(module.tree):
         if isinstance(node, ast.Import):
-            yield from (Import(alias.name, None, node.lineno) for alias in node.names)
+            yield from (Import(alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = from_base(module, node)
             for alias in node.names:
                 inner = f"{base}.{alias.name}"
-                module_itself = inner in module_names()
-                yield Import(
-                    inner if module_itself else base,
-                    None if module_itself else alias.name,
-                    node.lineno,
-                )
+                module_itself = inner if inner in module_names() else base
+                yield Import(module_itself, node.lineno, base, alias.name)
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             names = [arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)]
-            yield from (Import(str(name), None, node.lineno) for name in names)
+            yield from (Import(str(name), node.lineno) for name in names)
 
 
 def inside(name: str, package: str) -> bool:
@@ -255,9 +252,10 @@ def beyond_the_face(module: Module, own: tuple[str, ...]) -> Iterator[str]:
     for found in imports(module):
         if any(inside(found.module, package) for package in own):
             continue
-        on_face = found.module == "legato_rt" and (found.name is None or found.name in face)
+        # A name of the face may also be a module's, such as task.
+        on_face = found.name in face if found.base == "legato_rt" else found.module == "legato_rt"
         if inside(found.module, "legato_rt") and not on_face:
-            yield f"{module.where}:{found.line} imports {found.module} {found.name or ''}"
+            yield f"{module.where}:{found.line} imports {found.module} {found.name}"
     aliases = {
         alias.asname or alias.name
         for node in executed(module.tree)
