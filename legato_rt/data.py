@@ -1,0 +1,372 @@
+"""Tracked data: from the objects that a program passes to disjoint blocks with a history.
+
+::
+
+    array a (16 x 16)          view a[:8]        view a[4:12]
+        │                          │                  │
+      Space ────────────────── Region ─────────── Region
+        │                        │    └────┐     ┌────┘ └───┐
+        └── blocks (disjoint)   a[0:4]    a[4:8]           a[8:12]
+
+A `Space` is one stretch of memory; a `Region` is the set of bytes of a view, kept as the disjoint
+blocks it consists of; a `Block` is a set of bytes that no region cuts.  A view that overlaps a
+block in part splits it.  Other mutable objects are a space with one block, found by identity.
+
+Views are new objects every time and ids are reused, so a view is found first by identity (checked
+through a weak reference), then by its layout.  Neither calls any method of the user's objects.
+"""
+
+from __future__ import annotations
+
+import array as stdlib_array
+import bisect
+import mmap
+import weakref
+from collections import deque
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from legato_rt.regions import Extent, Grid, Layout, canonical
+
+Array = npt.NDArray[Any]
+
+_BUFFERS = (bytearray, memoryview, mmap.mmap, stdlib_array.array)
+
+
+class Block:
+    """Bytes that every region holds either all or none of.
+
+    Attributes
+    ----------
+    extent : Extent or None
+        Where the bytes are; `None` for an object tracked by identity.
+    histories : dict
+        For each scope of submission, who reads and writes the block (see `legato_rt.graph`).
+    regions : list of Region
+        The regions that this block is part of.
+    """
+
+    __slots__ = ("extent", "histories", "regions")
+
+    def __init__(self, extent: Extent | None) -> None:
+        self.extent = extent
+        self.histories: dict[Any, Any] = {}
+        self.regions: list[Region] = []
+
+    @property
+    def idle(self) -> bool:
+        """Whether no unfinished task uses the block."""
+        return all(history.idle for history in self.histories.values())
+
+    def split_off(self, inside: Extent, outside: Extent) -> Block:
+        """Shrink to ``inside``; a new block with the same past and regions gets ``outside``."""
+        self.extent = inside
+        other = Block(outside)
+        other.histories = {scope: past.copy() for scope, past in self.histories.items()}
+        other.regions = list(self.regions)
+        for region in self.regions:
+            region.blocks = (*region.blocks, other)
+        return other
+
+
+class Region:
+    """The bytes of a view, as disjoint blocks.
+
+    Attributes
+    ----------
+    space : Space or None
+        `None` once the space was forgotten.
+    coarse : bool
+        Whether the blocks hold more than the view's bytes, because exact was too hard.
+    pending : int
+        For an object tracked by identity, how many unfinished tasks use it.
+    """
+
+    __slots__ = ("blocks", "coarse", "pending", "space")
+
+    def __init__(self, space: Space, blocks: list[Block], coarse: bool = False) -> None:
+        self.space: Space | None = space
+        self.blocks = tuple(blocks)
+        self.coarse = coarse
+        self.pending = 0
+        for block in blocks:
+            block.regions.append(self)
+
+
+class Space:
+    """One stretch of memory (or one object), its blocks and the regions seen in it.
+
+    Attributes
+    ----------
+    owner : object or None
+        The scope whose tasks own the data (see `legato_rt.graph`).
+    item : object or None
+        For an object tracked by identity, the object, held while tasks use it.
+    """
+
+    __slots__ = ("blocks", "grid", "item", "owner", "periods", "regions", "start", "stop")
+
+    def __init__(self, start: int = 0, stop: int = 0, periods: tuple[int, ...] = ()) -> None:
+        self.start = start
+        self.stop = stop
+        self.periods = periods
+        self.owner: Any = None
+        self.item: object = None
+        self.blocks: list[Block] = []
+        self.regions: dict[Layout | None, Region] = {}
+        self.grid = Grid(start, periods)
+
+    @property
+    def idle(self) -> bool:
+        """Whether no unfinished task uses any of it."""
+        return all(block.idle for block in self.blocks)
+
+    def region(self, layout: Layout | None) -> Region:
+        """The region of one layout; blocks are split when it is first seen."""
+        found = self.regions.get(layout)
+        if found is None:
+            if layout is None:
+                found = Region(self, [])
+            else:
+                found = Region(self, *self._cover(Extent(layout)))
+            self.regions[layout] = found
+        return found
+
+    def adopt(self, other: Space) -> None:
+        """Take over another space: both turned out to be parts of one stretch."""
+        for block in other.blocks:
+            self._add(block)
+        for layout, region in other.regions.items():
+            region.space = self
+            self.regions[layout] = region
+        self.owner = self.owner or other.owner
+        other.blocks, other.regions = [], {}
+
+    def forget(self) -> None:
+        """Disown all regions, so that views known by identity are looked up anew."""
+        for region in self.regions.values():
+            region.space = None
+
+    def _cover(self, extent: Extent) -> tuple[list[Block], bool]:
+        """Blocks that together are ``extent``, and whether they hold more than that."""
+        found: list[Block] = []
+        coarse = False
+        for index in self.grid.near(extent):
+            block = self.blocks[index]
+            assert block.extent is not None
+            overlap = block.extent.overlaps(extent)
+            if overlap is False:
+                continue
+            parts = block.extent.split(extent) if overlap else None
+            if parts is None:
+                coarse = True
+            elif parts[0] is not None and parts[1] is not None:
+                other = block.split_off(*parts)
+                self.grid.replace(index, parts[0])
+                self._add(other)
+            found.append(block)
+        rest = extent if coarse else _remainder(extent, found)
+        if rest is not None:
+            block = Block(rest)
+            self._add(block)
+            found.append(block)
+        return found, coarse
+
+    def _add(self, block: Block) -> None:
+        assert block.extent is not None
+        self.blocks.append(block)
+        self.grid.append(block.extent)
+
+
+def _remainder(extent: Extent, blocks: list[Block]) -> Extent | None:
+    """What of ``extent`` no block holds; more than that where exact is too hard."""
+    sizes = [block.extent.size() for block in blocks if block.extent is not None]
+    size = extent.size()
+    if size is not None and None not in sizes and sum(s for s in sizes if s is not None) == size:
+        return None
+    rest = extent
+    for block in blocks:
+        assert block.extent is not None
+        parts = rest.split(block.extent)
+        if parts is not None:
+            if parts[1] is None:
+                return None
+            rest = parts[1]
+    return rest
+
+
+class _ViewRef(weakref.ref[Array]):
+    """A weak reference that knows the id it stands for and the region of the view."""
+
+    __slots__ = ("key", "region")
+    key: int
+    region: Region
+
+
+class Registry:
+    """Finds the region of any object, and forgets what no longer exists.
+
+    Not safe to call from two threads at once; the runtime's lock is held.
+
+    Attributes
+    ----------
+    coarse : int
+        How many views were ordered more than needed, because exact was too hard.
+    """
+
+    def __init__(self) -> None:
+        self.coarse = 0
+        self._views: dict[int, _ViewRef] = {}
+        self._objects: dict[int, Region] = {}
+        self._starts: list[int] = []
+        self._spaces: list[Space] = []
+        # Weak references may die inside any allocation, also while the lock is held: only note it.
+        self._dead: deque[Space] = deque()
+        self._roots: dict[int, weakref.ref[Any]] = {}
+
+    def region(self, item: Any) -> Region:
+        """Region of an array (by its memory) or of any other object (by its identity)."""
+        view = self._views.get(id(item))
+        if view is not None and view() is item and view.region.space is not None:
+            return view.region
+        if isinstance(item, np.ndarray):
+            return self._of_array(item)
+        buffer = _as_bytes(item)
+        if buffer is not None:
+            return self._of_array(buffer)
+        known = self._objects.get(id(item))
+        if known is None:
+            space = Space()
+            space.item = item
+            known = self._objects[id(item)] = Region(space, [Block(None)])
+        return known
+
+    def find(self, item: Any) -> Region | None:
+        """Region of an object that is tracked already; `None` if it is not."""
+        view = self._views.get(id(item))
+        if view is not None and view() is item and view.region.space is not None:
+            return view.region
+        if not isinstance(item, np.ndarray):
+            buffer = _as_bytes(item)
+            if buffer is None:
+                return self._objects.get(id(item))
+            item = buffer
+        layout = _layout(item)
+        if layout is None or not self._overlapping(layout.start, layout.stop):
+            return None
+        return self._of_array(item)
+
+    def release(self, region: Region) -> None:
+        """Count an object's task as finished; an object without tasks is let go."""
+        region.pending -= 1
+        space = region.space
+        if not region.pending and space is not None and space.item is not None:
+            self._objects.pop(id(space.item), None)
+            space.item = None
+
+    def is_tracked(self, array: Array) -> bool:
+        """Whether an array shares memory with a known space."""
+        layout = _layout(array)
+        if layout is None:
+            return False
+        self._bury()
+        return bool(self._overlapping(layout.start, layout.stop))
+
+    def _of_array(self, array: Array) -> Region:
+        if self._dead:
+            self._bury()
+        layout = _layout(array)
+        if layout is None:
+            return Space().region(None)
+        space = self._space(array, layout)
+        before = len(space.regions)
+        region = space.region(layout)
+        if region.coarse and len(space.regions) > before:
+            self.coarse += 1
+        views = self._views
+        ref = _ViewRef(array, lambda ref: _drop(views, ref))
+        ref.key, ref.region = id(array), region
+        views[ref.key] = ref
+        return region
+
+    def _space(self, array: Array, layout: Layout) -> Space:
+        hits = self._overlapping(layout.start, layout.stop)
+        if len(hits) == 1:
+            space = self._spaces[hits[0]]
+            if space.start <= layout.start and layout.stop <= space.stop:
+                return space
+        root = _root(array)
+        whole = _layout(root) or layout
+        start = min(whole.start, layout.start)
+        stop = max(whole.stop, layout.stop)
+        hits = self._overlapping(start, stop)
+        merged = [self._spaces[i] for i in hits]
+        start = min([start, *(s.start for s in merged)])
+        stop = max([stop, *(s.stop for s in merged)])
+        periods = tuple(sorted({abs(s) for s in root.strides if abs(s) > root.itemsize})[::-1])
+        space = Space(start, stop, periods)
+        for other in merged:
+            space.adopt(other)
+        for i in reversed(hits):
+            del self._spaces[i], self._starts[i]
+        at = bisect.bisect(self._starts, start)
+        self._starts.insert(at, start)
+        self._spaces.insert(at, space)
+        dead = self._dead
+        self._roots[id(space)] = weakref.ref(root, lambda _: dead.append(space))
+        return space
+
+    def _overlapping(self, start: int, stop: int) -> list[int]:
+        """Indices of the spaces that touch an interval; spaces are disjoint and sorted."""
+        first = bisect.bisect_right(self._starts, start) - 1
+        if first < 0 or self._spaces[first].stop <= start:
+            first += 1
+        last = bisect.bisect_left(self._starts, stop)
+        return list(range(first, last))
+
+    def _bury(self) -> None:
+        """Forget the spaces whose memory is gone; one still in use through another view waits."""
+        for _ in range(min(len(self._dead), 4)):
+            space = self._dead.popleft()
+            if not space.idle:
+                self._dead.append(space)
+                continue
+            self._roots.pop(id(space), None)
+            at = bisect.bisect_left(self._starts, space.start)
+            if at < len(self._spaces) and self._spaces[at] is space:
+                del self._spaces[at], self._starts[at]
+            space.forget()
+
+
+def _drop(views: dict[int, _ViewRef], ref: weakref.ref[Array]) -> None:
+    assert isinstance(ref, _ViewRef)
+    if views.get(ref.key) is ref:
+        views.pop(ref.key, None)
+
+
+def _layout(array: Array) -> Layout | None:
+    address = array.__array_interface__["data"][0]
+    return canonical(address, array.shape, array.strides, array.itemsize)
+
+
+def _root(array: Array) -> Array:
+    """The array that owns the memory, or the outermost one over a foreign buffer."""
+    root = array
+    base: Any = array.base
+    while base is not None:
+        if isinstance(base, np.ndarray):
+            root = base
+        base = getattr(base, "base", None)
+    return root
+
+
+def _as_bytes(item: Any) -> Array | None:
+    """A byte array over an object that lends its memory; `None` for all others."""
+    if type(item) not in _BUFFERS:
+        return None
+    try:
+        return np.asarray(memoryview(item))
+    except (ValueError, TypeError, BufferError):
+        return None

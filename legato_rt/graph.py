@@ -1,0 +1,415 @@
+"""The graph: nodes, and the edges that follow from futures and from accesses to data.
+
+Every block of data has, in each scope of submission, a history: the unfinished task that writes it
+last, and the unfinished tasks that read it since.  A new access adds edges from these::
+
+    access      waits for                       edge carries a value (a failure spreads along it)
+    In          the writer           RAW        yes
+    InOut       the writer, readers  WAW, WAR   from the writer yes, from readers no
+    Out         the writer, readers  WAW, WAR   no: what was there before does not matter
+
+A finished task leaves the histories at once, so they hold unfinished tasks only.  A failed one
+leaves its mark: who reads what it should have written fails too, until the data is overwritten or
+the failure was delivered.
+
+A task that submits has a scope of its own; its children's accesses are ordered among themselves
+there, and to everybody else they are part of their parent.
+"""
+
+from __future__ import annotations
+
+from operator import is_
+from typing import Any
+
+from legato_rt.access import IN, INOUT, OUT
+from legato_rt.arguments import ATOM, FUTURE, KINDS, Contents, holds
+from legato_rt.data import Block, Region, Registry, Space
+from legato_rt.errors import AccessError, LegatoError
+from legato_rt.future import FINISHED, STATES, WAITING, Future, is_delivered
+from legato_rt.placement import Choice, Plan
+from legato_rt.task import Options, Task, Variant
+
+
+class Node(Future[Any]):
+    """A task of the graph.
+
+    Attributes
+    ----------
+    waiting : int
+        Edges to it that are not released yet.
+    holes : bool
+        Whether the arguments hold futures, whose values take their place when the body starts.
+    successors, followers : list of Node or None
+        Who waits for this node's value or data; who waits only for its end.
+    accesses : list of (Region, int) or None
+        Its accesses and their directions.
+    scope : Scope or None
+        Where its own children live, once it has submitted one.
+    value : object
+        The result or the error; before that, the failed nodes among those it waits for.
+    """
+
+    __slots__ = (
+        "accesses",
+        "args",
+        "caller",
+        "choice",
+        "followers",
+        "holes",
+        "kwargs",
+        "lasti",
+        "options",
+        "plan",
+        "scope",
+        "seq",
+        "successors",
+        "task",
+        "variant",
+        "waiting",
+        "worker",
+    )
+
+    accesses: list[tuple[Region, int]] | None
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] | None
+    followers: list[Node] | None
+    successors: list[Node] | None
+    choice: Choice | None
+    options: Options
+    plan: Plan
+    scope: Scope | None
+    task: Task[..., Any]
+    variant: Variant | None
+    worker: int
+
+    def __init__(
+        self,
+        parent: Scope,
+        seq: int,
+        plan: Plan,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        options: Options,
+        frame: Any,
+    ) -> None:
+        self.parent = parent
+        self.seq = seq
+        self.plan = plan
+        self.task = plan.task
+        self.choice = None
+        self.args = args
+        self.kwargs = kwargs
+        self.options = options
+        self.caller = frame.f_code
+        self.lasti = frame.f_lasti
+        self.state = WAITING
+        self.waiting = 0
+        self.value = None
+        self.callbacks = self.accesses = self.followers = self.successors = None
+        self.scope = self.variant = None
+        self.worker = -1
+        self.holes = False
+
+    @property
+    def title(self) -> str:
+        """Name and number, as messages show them."""
+        return f"{self.options.name or self.task.name}#{self.seq}"
+
+    @property
+    def where(self) -> str:
+        """``file:line`` of the submit."""
+        lines = list(self.caller.co_positions())
+        line = lines[self.lasti // 2][0] if self.lasti // 2 < len(lines) else None
+        return f"{self.caller.co_filename}:{line or self.caller.co_firstlineno}"
+
+    @property
+    def story(self) -> str:
+        """All that is known of the node, for messages about faults."""
+        after = [n.title for n in self.successors or ()] + [n.title for n in self.followers or ()]
+        return (
+            f"{self.title} is {STATES[self.state]}: submitted at {self.where}, "
+            f"waits for {self.waiting} edges, worker {self.worker}, variant {self.variant}, "
+            f"waited for by {', '.join(after) or 'nobody'}"
+        )
+
+
+class Scope:
+    """Where the nodes of one submitter live: the program's own (``node`` is None) or a task's.
+
+    Attributes
+    ----------
+    pending : int
+        Nodes of the scope that are not over.
+    failures : list of LegatoError
+        What failed here first-hand.
+    error : LegatoError or None
+        What the task's own body raised while children were pending.
+    barriers : list of Future
+        Done as soon as nothing is pending.
+    """
+
+    __slots__ = (
+        "_granted",
+        "_grants",
+        "barriers",
+        "error",
+        "failures",
+        "node",
+        "pending",
+        "runtime",
+    )
+
+    def __init__(self, runtime: Any, node: Node | None) -> None:
+        self.runtime = runtime
+        self.node = node
+        self.pending = 0
+        self.failures: list[LegatoError] = []
+        self.error: LegatoError | None = None
+        self.barriers: list[Future[Any]] = []
+        self._grants: dict[Block, int] = {}
+        self._granted: list[tuple[Block, ...]] = []
+
+    def is_within(self, other: object) -> bool:
+        """Whether this scope is ``other`` or below it."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope is other:
+                return True
+            scope = scope.node.parent if scope.node is not None else None
+        return False
+
+    def grants(self, region: Region, mode: int) -> bool:
+        """Whether the task that owns this scope declared an access that covers another."""
+        assert self.node is not None
+        accesses = self.node.accesses or []
+        # A split changes the blocks of a region: the summary is good for these very tuples only.
+        current = [declared.blocks for declared, _ in accesses]
+        if len(current) != len(self._granted) or not all(map(is_, current, self._granted)):
+            self._granted = current
+            self._grants = {}
+            for declared, direction in accesses:
+                for block in declared.blocks:
+                    self._grants[block] = self._grants.get(block, 0) | direction
+        need = OUT if mode & OUT else IN
+        return all(_allows(self._grants.get(b, 0), need) for b in region.blocks)
+
+
+def _allows(granted: int, need: int) -> bool:
+    return bool(granted & OUT) or (need == IN and bool(granted & IN))
+
+
+class History:
+    """Who uses a block: the last writer, the readers since, and a failure that left it unwritten."""
+
+    __slots__ = ("failed", "readers", "writer")
+
+    def __init__(self) -> None:
+        self.writer: Node | None = None
+        self.readers: dict[Node, None] = {}
+        self.failed: Node | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is left to wait for or to tell."""
+        return self.writer is None and not self.readers and not self.is_poisoned()
+
+    def is_poisoned(self) -> bool:
+        """Whether the data is missing and the program does not know yet."""
+        if self.failed is not None and is_delivered(self.failed.value):
+            self.failed = None
+        return self.failed is not None
+
+    def copy(self) -> History:
+        """The same history for the other part of a split block."""
+        other = History()
+        other.writer, other.readers, other.failed = self.writer, dict(self.readers), self.failed
+        return other
+
+
+class Graph:
+    """Finds the edges of new nodes and takes finished ones out of the histories.
+
+    Attributes
+    ----------
+    registry : Registry
+        The data that is tracked.
+    """
+
+    def __init__(self) -> None:
+        self.registry = Registry()
+
+    def link(
+        self, node: Node, futures: list[tuple[Node, int]] | None, data: list[tuple[Any, int]] | None
+    ) -> None:
+        """Add the edges of a new node; it is ready if ``waiting`` stays 0."""
+        if futures:
+            for other, mode in futures:
+                if other.state < FINISHED:
+                    node.waiting += 1
+                    if other.successors is None:
+                        other.successors = [node]
+                    else:
+                        other.successors.append(node)
+                elif other.state == FINISHED:
+                    if KINDS.get(type(other.value)) != ATOM:
+                        found = Contents().add(other.value, mode).data
+                        data = found if data is None else data + found
+                else:
+                    doom(node, other)
+        if data:
+            if node.accesses is None:
+                node.accesses = []
+            for item, mode in data:
+                self._access(node, self.registry.region(item), mode)
+
+    def arrived(self, node: Node) -> None:
+        """A value that tasks wait for is there: their accesses to it count from now on."""
+        assert node.successors is not None
+        for other in dict.fromkeys(node.successors):
+            for _, mode, argument in other.task.signature.items(other.args, other.kwargs):
+                if holds(argument, node):
+                    data = Contents().add(node.value, mode).data
+                    if data and other.accesses is None:
+                        other.accesses = []
+                    for item, direction in data:
+                        self._access(other, self.registry.region(item), direction)
+
+    def unlink(self, node: Node, failed: bool) -> None:
+        """Take a node that is over out of the histories of its data."""
+        scope = node.parent
+        for region, _ in node.accesses or ():
+            for block in region.blocks:
+                history = block.histories.get(scope)
+                if history is None:
+                    continue
+                if history.writer is node:
+                    history.writer = None
+                    if failed:
+                        history.failed = node
+                elif history.readers:
+                    history.readers.pop(node, None)
+                if scope.node is not None and history.idle:
+                    del block.histories[scope]
+            if region.space is not None and region.space.item is not None:
+                self.registry.release(region)
+
+    def users(self, item: Any, mode: int, scope: Scope) -> list[Node]:
+        """Unfinished nodes of a scope that an access to ``item`` would have to wait for."""
+        region = self.registry.find(item)
+        found: dict[Node, None] = {}
+        for block in region.blocks if region is not None else ():
+            history = block.histories.get(scope)
+            if history is not None:
+                if history.writer is not None:
+                    found[history.writer] = None
+                if mode & OUT:
+                    found.update(history.readers)
+        return list(found)
+
+    def failures(self, item: Any, scope: Scope) -> list[Node]:
+        """Failed nodes that left ``item`` unwritten and that the program has not heard of."""
+        region = self.registry.find(item)
+        found: dict[Node, None] = {}
+        for block in region.blocks if region is not None else ():
+            history = block.histories.get(scope)
+            if history is not None and history.is_poisoned() and history.failed is not None:
+                found[history.failed] = None
+        return list(found)
+
+    def _access(self, node: Node, region: Region, mode: int) -> None:
+        scope = node.parent
+        space = region.space
+        assert space is not None and node.accesses is not None
+        if space.owner is not scope:
+            self._own(node, region, mode, space)
+        if space.item is not None:
+            region.pending += 1
+        node.accesses.append((region, mode))
+        if region.coarse and mode == OUT:
+            mode = INOUT
+        for block in region.blocks:
+            history = block.histories.get(scope)
+            if history is None:
+                history = block.histories[scope] = History()
+            writer = history.writer
+            if writer is not None and writer is not node:
+                _edge(writer, node, value=mode != OUT)
+            if history.failed is not None:
+                if mode != OUT and writer is None and history.is_poisoned():
+                    doom(node, history.failed)
+                if mode == OUT:
+                    history.failed = None
+            if mode == IN:
+                if writer is not node:
+                    history.readers[node] = None
+                continue
+            for reader in history.readers:
+                if reader is not node:
+                    _edge(reader, node, value=False)
+            history.readers = {}
+            history.writer = node
+
+    def _own(self, node: Node, region: Region, mode: int, space: Space) -> None:
+        """Settle whose data it is, for a space that the node's scope does not own."""
+        scope, owner = node.parent, space.owner
+        if owner is None or (owner.node is not None and owner.node.state >= FINISHED):
+            space.owner = scope
+        elif scope.is_within(owner):
+            if not scope.grants(region, mode) and not self._harmless(region, mode, scope):
+                raise AccessError(
+                    f"{node.title} (submitted at {node.where}) {_VERB[mode]} data that its parent "
+                    f"{scope.node.title} did not declare: add a parameter with "
+                    f"{'InOut' if mode & OUT else 'In'}[…] to {scope.node.task.name}"
+                )
+        else:
+            _edge(self._elder(owner, scope, node), node, value=False)
+
+    def _harmless(self, region: Region, mode: int, scope: Scope) -> bool:
+        """Reading an object by identity (a lock, a model) that nobody outside writes."""
+        if mode != IN or region.space is None or region.space.item is None:
+            return False
+        pasts = (h for b in region.blocks for s, h in b.histories.items() if s is not scope)
+        return all(h.writer is None for h in pasts)
+
+    def _elder(self, owner: Scope, scope: Scope, node: Node) -> Node:
+        """The task of ``scope`` inside which the data was first used."""
+        below = owner
+        while below.node is not None and below.node.parent is not scope:
+            below = below.node.parent
+        if below.node is None or below.node is node:
+            raise AccessError(
+                f"{node.title} (submitted at {node.where}) uses data that a task elsewhere in the "
+                "graph is using without having declared it: pass it as an argument of both"
+            )
+        return below.node
+
+
+_VERB = {IN: "reads", OUT: "writes", INOUT: "writes"}
+
+
+KINDS[Node] = FUTURE
+
+
+def _edge(before: Node, after: Node, value: bool) -> None:
+    after.waiting += 1
+    if value:
+        if before.successors is None:
+            before.successors = [after]
+        elif before.successors[-1] is after:
+            after.waiting -= 1
+        else:
+            before.successors.append(after)
+    elif before.followers is None:
+        before.followers = [after]
+    elif before.followers[-1] is after:
+        after.waiting -= 1
+    else:
+        before.followers.append(after)
+
+
+def doom(node: Node, failed: Node) -> None:
+    """Note that a waiting node cannot run because another failed."""
+    if node.value is None:
+        node.value = [failed]
+    elif failed not in node.value:
+        node.value.append(failed)

@@ -1,0 +1,22 @@
+"""Policies: which ready task a worker gets next, one policy a file."""
+
+from __future__ import annotations
+
+from legato_rt.errors import SettingError
+from legato_rt.policy.base import Policy
+from legato_rt.policy.fifo import Fifo
+from legato_rt.policy.steal import Steal
+
+POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (Fifo, Steal)}
+"""Every policy that ships, by name."""
+
+
+def make_policy(policy: str | Policy | type[Policy]) -> Policy:
+    """A fresh policy from its name, class or instance; an unknown name raises `SettingError`."""
+    if isinstance(policy, Policy):
+        return policy
+    if isinstance(policy, type) and issubclass(policy, Policy):
+        return policy()
+    if policy not in POLICIES:
+        raise SettingError(f"policy {policy!r} is none of {', '.join(sorted(POLICIES))}")
+    return POLICIES[policy]()

@@ -1,0 +1,175 @@
+"""What a policy is: the place where ready tasks wait for a worker.
+
+A policy overrides `Policy.place`, which names the worker in whose queue a ready task waits, or
+`None` for the queue of all.  Everything else is shared: higher priorities first, in order of
+arrival among equals, and never a task on a worker that has no variant for it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+
+from legato_rt.future import READY
+from legato_rt.graph import Node
+
+Devices = frozenset[str]
+
+
+class ReadyQueue:
+    """Ready nodes, higher priority first, in order of arrival among equals.
+
+    Cancelled nodes stay in until they come up, and are skipped then.
+    """
+
+    __slots__ = ("_arrivals", "_plain", "_ranked")
+
+    def __init__(self) -> None:
+        self._plain: deque[Node] = deque()
+        self._ranked: list[tuple[int, int, Node]] = []
+        self._arrivals = 0
+
+    def push(self, node: Node) -> None:
+        """Add a node at the end of its priority."""
+        priority = node.options.priority
+        if priority:
+            self._arrivals += 1
+            heapq.heappush(self._ranked, (-priority, self._arrivals, node))
+        else:
+            self._plain.append(node)
+
+    def pop(self) -> Node | None:
+        """Take the first node that is still ready."""
+        ranked, plain = self._ranked, self._plain
+        while ranked or plain:
+            if ranked and (ranked[0][0] < 0 or not plain):
+                node = heapq.heappop(ranked)[2]
+            else:
+                node = plain.popleft()
+            if node.state == READY:
+                return node
+        return None
+
+    def pop_last(self) -> Node | None:
+        """Take the node without priority that came last; others as `pop` does."""
+        plain = self._plain
+        while plain and not (self._ranked and self._ranked[0][0] < 0):
+            node = plain.pop()
+            if node.state == READY:
+                return node
+        return self.pop()
+
+    @property
+    def top(self) -> int | None:
+        """Priority of the node that `pop` would take, or `None` if there is none."""
+        ranked, plain = self._ranked, self._plain
+        while ranked and ranked[0][2].state != READY:
+            heapq.heappop(ranked)
+        while plain and plain[0].state != READY:
+            plain.popleft()
+        if ranked and (ranked[0][0] < 0 or not plain):
+            return -ranked[0][0]
+        return 0 if plain else None
+
+
+class Policy:
+    """Base of all policies; by itself one queue for all, first come first served.
+
+    Attributes
+    ----------
+    name : str
+        What ``Runtime(policy=…)`` calls it.
+    steals : bool
+        Whether an idle worker takes tasks from the queues of others.
+    chains : bool
+        Whether a worker may go straight on with a task that it made ready, without a queue.
+    ranked : bool
+        Whether any node had a priority so far.
+    """
+
+    name = ""
+    steals = False
+    chains = True
+
+    def attach(self, workers: Sequence[str]) -> None:
+        """Prepare for workers of these devices, numbered in order."""
+        self.workers = list(workers)
+        self.mine = [ReadyQueue() for _ in self.workers]
+        self.shared: dict[Devices, ReadyQueue] = {}
+        self.classes: dict[Devices, list[int]] = {}
+        self.ranked = False
+
+    def place(self, node: Node, able: Sequence[int], by: int) -> int | None:
+        """Choose where a ready node waits.
+
+        Parameters
+        ----------
+        node : Node
+        able : sequence of int
+            Workers that have a variant for it.
+        by : int
+            The worker that made it ready, or -1 if the program did.
+
+        Returns
+        -------
+        int or None
+            A worker of ``able``, or `None` for the first that is free.
+        """
+        return None
+
+    def push(self, node: Node, devices: Devices, by: int) -> int | None:
+        """Queue a ready node that workers of ``devices`` can run; return what `place` chose."""
+        able = self.classes.get(devices)
+        if able is None:
+            able = [i for i, name in enumerate(self.workers) if name in devices]
+            self.classes[devices] = able
+            self.shared[devices] = ReadyQueue()
+        if node.options.priority:
+            self.ranked = True
+        where = self.place(node, able, by)
+        (self.shared[devices] if where is None else self.mine[where]).push(node)
+        return where
+
+    def pop(self, worker: int) -> Node | None:
+        """Take the next node for an idle worker."""
+        best, top = self.mine[worker], self.mine[worker].top
+        for devices, queue in self.shared.items():
+            if self.workers[worker] in devices:
+                priority = queue.top
+                if priority is not None and (top is None or priority > top):
+                    best, top = queue, priority
+        if top is not None:
+            return best.pop()
+        return self._steal(worker) if self.steals else None
+
+    def top(self, worker: int) -> int | None:
+        """Highest priority waiting in the queues of all, for a worker."""
+        name = self.workers[worker]
+        tops = [q.top for devices, q in self.shared.items() if name in devices]
+        return max((t for t in tops if t is not None), default=None)
+
+    def has_work(self, worker: int) -> bool:
+        """Whether `pop` would find a node."""
+        if self.mine[worker].top is not None or self.top(worker) is not None:
+            return True
+        return self.steals and any(q.top is not None for q in self.mine)
+
+    def drain(self) -> list[Node]:
+        """Take out all nodes that wait, in no order."""
+        found: list[Node] = []
+        for queue in (*self.mine, *self.shared.values()):
+            while (node := queue.pop()) is not None:
+                found.append(node)
+        return found
+
+    def _steal(self, worker: int) -> Node | None:
+        """Take the oldest node of the nearest worker of the same device that has one."""
+        count = len(self.workers)
+        for step in range(1, count):
+            victim = (worker + step) % count
+            if self.workers[victim] == self.workers[worker]:
+                node = self.mine[victim].pop()
+                if node is not None:
+                    return node
+        return None

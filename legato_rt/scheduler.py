@@ -1,0 +1,427 @@
+"""The scheduler: a pure state machine from calls to instructions.
+
+::
+
+                    ┌──────────── cancel ───────────┐
+    waiting ──▶ ready ──▶ running ──▶ joining       │
+       │                    │   │        │          ▼
+       │                    │   └────────┴──▶ finished / failed     cancelled
+       └── a failure among what it waits for ──────▶ failed
+
+It holds no thread, clock, device or random source.  An executor calls `submit`, `next`, `finish`,
+`fail` and `cancel`, runs what they return, and after each call obeys two lists: `wakes`, workers
+that have something to look for, and `completed`, nodes whose callbacks are due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from legato_rt.arguments import ATOM, KINDS, resolve
+from legato_rt.errors import (
+    CancelledError,
+    DependencyError,
+    IllegalTransition,
+    LegatoError,
+    TaskError,
+)
+from legato_rt.future import (
+    CANCELLED,
+    FAILED,
+    FINISHED,
+    JOINING,
+    READY,
+    RUNNING,
+    STATES,
+    WAITING,
+    Future,
+    deliver,
+    is_delivered,
+)
+from legato_rt.graph import Graph, Node, Scope, doom
+from legato_rt.placement import HOST
+from legato_rt.policy.base import Policy
+
+TRANSITIONS: dict[int, tuple[int, ...]] = {
+    WAITING: (READY, FAILED, CANCELLED),
+    READY: (RUNNING, CANCELLED, FAILED),
+    RUNNING: (JOINING, FINISHED, FAILED),
+    JOINING: (FINISHED, FAILED),
+    FINISHED: (),
+    FAILED: (),
+    CANCELLED: (),
+}
+
+
+class Pool:
+    """Workers of one device that have nothing to do, and how many are on their way to look."""
+
+    __slots__ = ("idle", "searching")
+
+    def __init__(self) -> None:
+        self.idle: list[int] = []
+        self.searching = 0
+
+
+class Scheduler:
+    """Holds the graph of unfinished nodes and decides what each worker does next.
+
+    Parameters
+    ----------
+    policy : Policy
+    workers : sequence of str
+        Device name of each worker.
+
+    Attributes
+    ----------
+    pending : int
+        Nodes that are not over.
+    wakes : list of int
+        Idle workers to wake; the executor empties it.
+    completed : list of Future
+        Nodes that are over and have callbacks; the executor empties it.
+    """
+
+    def __init__(self, policy: Policy, workers: Sequence[str]) -> None:
+        self.graph = Graph()
+        self.policy = policy
+        self.workers = list(workers)
+        self.pending = 0
+        self.wakes: list[int] = []
+        self.completed: list[Future[Any]] = []
+        self.pools = {device: Pool() for device in workers}
+        self.closing = False
+        self._woken = [False] * len(self.workers)
+        policy.attach(self.workers)
+
+    def submit(
+        self,
+        node: Node,
+        futures: list[tuple[Node, int]] | None,
+        data: list[tuple[Any, int]] | None,
+    ) -> None:
+        """Add a node; ``futures`` and ``data`` are what its arguments hold."""
+        try:
+            self.graph.link(node, futures, data)
+        except LegatoError as error:
+            # The edges found so far keep the order of others: they are released in turn.
+            node.value = error
+            deliver(error)
+            self._enter(node)
+            raise
+        self._enter(node)
+
+    def next(self, worker: int) -> Node | None:
+        """Start the next node on an idle worker; `None` parks it until it is in `wakes`."""
+        pool = self.pools[self.workers[worker]]
+        if self._woken[worker]:
+            self._woken[worker] = False
+            pool.searching -= 1
+        node = self.policy.pop(worker)
+        if node is None:
+            if worker not in pool.idle:
+                pool.idle.append(worker)
+            return None
+        self._start(node, worker)
+        self._wake_next(pool)
+        return node
+
+    def take(self, node: Node, worker: int) -> bool:
+        """Start one certain node on a worker, if it is ready and the worker can run it."""
+        if node.state != READY or self.workers[worker] not in node.choice.devices:
+            return False
+        self._start(node, worker)
+        return True
+
+    def finish(self, node: Node, value: Any, worker: int, onward: bool = True) -> Node | None:
+        """A body returned: release what waits for it.
+
+        Returns
+        -------
+        Node or None
+            What the worker runs next (only with ``onward``), started already.
+        """
+        if node.state != RUNNING:
+            raise self._illegal(node, FINISHED)
+        node.value = value
+        _let_go(node)
+        scope = node.scope
+        if scope is not None:
+            if scope.pending:
+                node.state = JOINING
+                return self.next(worker) if onward else None
+            _join(node, scope)
+        else:
+            node.state = FINISHED
+        follower = self._over(node, worker, onward)
+        return self.next(worker) if follower is None and onward else follower
+
+    def fail(self, node: Node, error: LegatoError, worker: int, onward: bool = True) -> Node | None:
+        """A body raised; what needs the node fails with it, everything else goes on."""
+        if node.state != RUNNING:
+            raise self._illegal(node, FAILED)
+        node.value = error
+        _let_go(node)
+        scope = node.scope
+        if scope is not None and scope.pending:
+            scope.error = error
+            node.state = JOINING
+        else:
+            node.state = FAILED
+            self._over(node, worker, False)
+        return self.next(worker) if onward else None
+
+    def cancel(self, node: Node) -> bool:
+        """Cancel a node that has not started; what depends on it fails.
+
+        Returns
+        -------
+        bool
+            Whether the node is cancelled now.
+        """
+        if node.state in (WAITING, READY):
+            _cancelled(node)
+            if node.waiting:
+                # Its edges keep the order of others: they are released when it would have started.
+                self._notify(node)
+            else:
+                self._over(node, -1, False)
+        return node.state == CANCELLED
+
+    def cancel_all(self) -> None:
+        """Cancel all that has not started, and whatever would become ready from now on."""
+        self.closing = True
+        for node in self.policy.drain():
+            self.cancel(node)
+
+    def is_parked(self, worker: int) -> bool:
+        """Whether a worker is idle and not on its way to look for work."""
+        return worker in self.pools[self.workers[worker]].idle
+
+    def occupy(self, worker: int) -> None:
+        """Take an idle worker into use without `next`: a body that waited goes on there."""
+        pool = self.pools[self.workers[worker]]
+        if worker in pool.idle:
+            pool.idle.remove(worker)
+        elif self._woken[worker]:
+            self._woken[worker] = False
+            pool.searching -= 1
+        self._wake_next(pool)
+
+    # -- transitions ------------------------------------------------------------------------
+
+    def _enter(self, node: Node) -> None:
+        self.pending += 1
+        node.parent.pending += 1
+        if not node.waiting:
+            if self._runnable(node):
+                self._ready(node, -1)
+            else:
+                self._over(node, -1, False)
+
+    def _runnable(self, node: Node) -> bool:
+        """Whether a node whose last edge is released will run, or is over in some way."""
+        if node.state != WAITING or node.value is not None or self.closing:
+            return False
+        return node.choice is not None or self._placed(node)
+
+    def _ready(self, node: Node, by: int) -> None:
+        if node.state != WAITING:
+            raise self._illegal(node, READY)
+        node.state = READY
+        assert node.choice is not None
+        if node.choice is HOST:
+            node.state = RUNNING
+            self._open_barrier(node.args[0])
+            return
+        where = self.policy.push(node, node.choice.devices, by)
+        if where is not None and self.is_parked(where):
+            self._wake(where)
+        elif where is None or self.policy.steals:
+            for device in node.choice.devices:
+                pool = self.pools[device]
+                if pool.idle and not pool.searching:
+                    self._wake(pool.idle[-1])
+
+    def _start(self, node: Node, worker: int) -> None:
+        if node.state != READY:
+            raise self._illegal(node, RUNNING)
+        node.state = RUNNING
+        node.worker = worker
+
+    def _wake_next(self, pool: Pool) -> None:
+        """Whoever finds work and leaves some wakes the next: nobody sleeps while there is work."""
+        if pool.idle and not pool.searching and self.policy.has_work(pool.idle[-1]):
+            self._wake(pool.idle[-1])
+
+    def _wake(self, worker: int) -> None:
+        pool = self.pools[self.workers[worker]]
+        pool.idle.remove(worker)
+        pool.searching += 1
+        self._woken[worker] = True
+        self.wakes.append(worker)
+
+    def _over(self, node: Node, worker: int, onward: bool) -> Node | None:
+        """Release what waits for a node that is over, and for all that ends because of it.
+
+        Returns
+        -------
+        Node or None
+            The first released node, started on the worker, if it may go straight on with it.
+        """
+        follower: Node | None = None
+        over = [node]
+        while over:
+            node = over.pop()
+            if node.state == WAITING:
+                if node.value is None:
+                    _cancelled(node)
+                else:
+                    _doomed(node)
+            failed = node.state != FINISHED
+            if node.accesses is not None:
+                self.graph.unlink(node, failed)
+                node.accesses = None
+            if node.successors is not None and not failed:
+                if KINDS.get(type(node.value)) != ATOM:
+                    self.graph.arrived(node)
+            for other in node.successors or ():
+                if failed and other.state == WAITING:
+                    doom(other, node)
+                other.waiting -= 1
+                if not other.waiting:
+                    if not self._runnable(other):
+                        over.append(other)
+                    elif follower is None and onward and self._may_follow(other, worker):
+                        follower = other
+                    else:
+                        self._ready(other, worker)
+            node.successors = None
+            if node.followers is not None:
+                self._release_followers(node, worker, over)
+            self._leave(node, over)
+        if follower is not None:
+            follower.state = READY
+            self._start(follower, worker)
+        return follower
+
+    def _release_followers(self, node: Node, worker: int, over: list[Node]) -> None:
+        for other in node.followers or ():
+            other.waiting -= 1
+            if not other.waiting:
+                if self._runnable(other):
+                    self._ready(other, worker)
+                else:
+                    over.append(other)
+        node.followers = None
+
+    def _leave(self, node: Node, over: list[Node]) -> None:
+        """Take a node out of the counts of its scope, which may end the task that owns it."""
+        self.pending -= 1
+        self._notify(node)
+        scope = node.parent
+        scope.pending -= 1
+        if node.state == FAILED and not isinstance(node.value, DependencyError):
+            scope.failures.append(node.value)
+        if scope.barriers and not scope.pending:
+            for barrier in scope.barriers:
+                self._open_barrier(barrier)
+            scope.barriers = []
+        parent = scope.node
+        if parent is not None and not scope.pending and parent.state == JOINING:
+            _join(parent, scope)
+            over.append(parent)
+
+    def _notify(self, node: Future[Any]) -> None:
+        if node.callbacks is not None:
+            self.completed.append(node)
+
+    def _open_barrier(self, barrier: Future[Any]) -> None:
+        barrier.state = FINISHED
+        self._notify(barrier)
+
+    def _may_follow(self, node: Node, worker: int) -> bool:
+        """Whether a worker may go straight on with a node that it made ready."""
+        policy = self.policy
+        assert node.choice is not None
+        if not policy.chains or self.workers[worker] not in node.choice.devices:
+            return False
+        if not policy.ranked and not node.options.priority:
+            return True
+        top = policy.top(worker)
+        return top is None or top <= node.options.priority
+
+    def _placed(self, node: Node) -> bool:
+        """Choose the variants of a node whose arguments had to be known first."""
+        try:
+            args = tuple(map(resolve, node.args))
+            kwargs = {name: resolve(value) for name, value in (node.kwargs or {}).items()}
+            node.choice = node.plan.choice(args, kwargs)
+        except LegatoError as error:
+            node.value = error
+        return node.choice is not None
+
+    def _illegal(self, node: Node, state: int) -> IllegalTransition:
+        return IllegalTransition(
+            f"a node cannot go from {STATES[node.state]} to {STATES[state]}: {node.story}"
+        )
+
+
+def _join(node: Node, scope: Scope) -> None:
+    """End a node whose children are over: it fails with them unless its body handled that."""
+    failures = [error for error in scope.failures if not is_delivered(error)]
+    if scope.error is not None:
+        node.value = scope.error
+    elif failures:
+        for error in failures:
+            deliver(error)
+        node.value = TaskError(
+            f"{len(failures)} of the tasks that {node.title} (submitted at {node.where}) "
+            "submitted failed, and its body did not ask for their results",
+            task=node.task.name,
+            where=node.where,
+            variant=node.variant.name if node.variant is not None else "?",
+            device="?",
+        )
+        node.value.__cause__ = failures[0] if len(failures) == 1 else _group(failures)
+    node.state = FAILED if scope.error is not None or failures else FINISHED
+
+
+def _group(failures: list[LegatoError]) -> ExceptionGroup[LegatoError]:
+    return ExceptionGroup(f"{len(failures)} tasks failed", failures)
+
+
+def _let_go(node: Node) -> None:
+    """Drop the arguments: a future keeps the value alive and nothing else."""
+    if node.choice is not HOST:
+        node.args = ()
+    node.kwargs = None
+
+
+def _cancelled(node: Node) -> None:
+    node.state = CANCELLED
+    node.value = CancelledError(f"{node.title} (submitted at {node.where}) was cancelled")
+    _let_go(node)
+
+
+def _doomed(node: Node) -> None:
+    """Fail a node that did not start: with its own error, or because of what it needs."""
+    node.state = FAILED
+    _let_go(node)
+    if not isinstance(node.value, list):
+        return
+    failed: list[Node] = node.value
+    roots: dict[int, BaseException] = {}
+    for other in failed:
+        error = other.value
+        for root in error.roots if isinstance(error, DependencyError) else (error,):
+            roots[id(root)] = root
+    names = " and ".join(f"{other.title} (submitted at {other.where})" for other in failed)
+    first = "; ".join(dict.fromkeys(str(root).splitlines()[0] for root in roots.values()))
+    node.value = DependencyError(
+        f"{node.title} (submitted at {node.where}) did not run because {names} did not finish; "
+        f"first failed: {first}",
+        tuple(roots.values()),
+    )
+    node.value.__cause__ = next(iter(roots.values()))
