@@ -29,6 +29,7 @@ class _Cores:
     _lock = threading.Lock()
     _users = 0
     _limits: threadpoolctl.threadpool_limits | None = None
+    direct = True
 
     def __init__(self) -> None:
         with _Cores._lock:

@@ -28,7 +28,7 @@ from legato_rt.errors import (  # noqa: E402
 from legato_rt.face import host, tiles, wait  # noqa: E402
 from legato_rt.future import Future  # noqa: E402
 from legato_rt.machine import Device, Machine  # noqa: E402
-from legato_rt.policy import Policy  # noqa: E402
+from legato_rt.policy.base import Policy  # noqa: E402
 from legato_rt.report import Report  # noqa: E402
 from legato_rt.runtime import Runtime  # noqa: E402
 from legato_rt.task import Task, Variant, task  # noqa: E402

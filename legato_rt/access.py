@@ -73,7 +73,7 @@ class Signature:
         `TypeError` as a call of the function would.
     """
 
-    __slots__ = ("bind", "keywords", "modes", "names", "rest", "rest_keywords", "simple")
+    __slots__ = ("bind", "keywords", "modes", "names", "rest", "rest_keywords")
 
     def __init__(self, function: Callable[..., Any], overrides: Mapping[str, object]) -> None:
         parameters = list(inspect.signature(function).parameters.values())
@@ -86,8 +86,21 @@ class Signature:
         self.keywords = {
             p.name: modes[p.name] for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY
         }
-        self.simple = self.rest is None and not self.keywords and self.rest_keywords is None
         self.bind = _compile_binder(getattr(function, "__name__", "task"), parameters)
+
+    def takes(self, count: int) -> bool:
+        """Whether that many positional arguments are bound already, with nothing to fill in."""
+        named = len(self.modes)
+        if self.keywords:
+            return False
+        return count == named or (count > named and self.rest is not None)
+
+    def positional_modes(self, count: int) -> tuple[int, ...]:
+        """Directions of that many positional arguments."""
+        extra = count - len(self.modes)
+        if not extra or self.rest is None:
+            return self.modes
+        return self.modes + (self.rest[1],) * extra
 
     def items(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None

@@ -19,7 +19,13 @@ GROUP = "legato_rt.backends"
 
 @runtime_checkable
 class Session(Protocol):
-    """A device in use by one runtime."""
+    """A device in use by one runtime.
+
+    Attributes
+    ----------
+    direct : bool
+        Optional: true if `call` would do nothing but call the function, so that it is left out.
+    """
 
     def call(
         self,

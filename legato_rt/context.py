@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 from legato_rt.errors import NoRuntimeError
 
 if TYPE_CHECKING:
-    from legato_rt.graph import Node
+    from legato_rt.node import Node
 
 
 class Frame(Protocol):
     """Who submits: a runtime's user (``node`` is None) or a task that runs."""
 
     runtime: Any
-    node: Node | None
+
+    @property
+    def node(self) -> Node | None:
+        """The task whose body runs, if any."""
 
 
 frame: contextvars.ContextVar[Frame | None] = contextvars.ContextVar("legato_rt", default=None)

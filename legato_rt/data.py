@@ -163,7 +163,7 @@ class Space:
             if parts is None:
                 coarse = True
             elif parts[0] is not None and parts[1] is not None:
-                other = block.split_off(*parts)
+                other = block.split_off(parts[0], parts[1])
                 self.grid.replace(index, parts[0])
                 self._add(other)
             found.append(block)

@@ -49,10 +49,10 @@ def tiles(array: npt.NDArray[Any], *shape: int) -> npt.NDArray[np.object_]:
     UsageError
         If the sizes do not fit the array.
     """
-    if not isinstance(array, np.ndarray) or array.ndim == 0:
-        raise UsageError(f"tiles cuts an array with at least one axis, not {type(array).__name__}")
+    if getattr(array, "ndim", 0) == 0:
+        raise UsageError(f"tiles cuts an array with at least one axis, not {array!r}")
     sizes = shape * array.ndim if len(shape) == 1 else shape
-    if len(sizes) != array.ndim or not all(isinstance(n, int) and n > 0 for n in sizes):
+    if len(sizes) != array.ndim or not all(n > 0 for n in sizes):
         raise UsageError(f"tiles of sizes {shape} do not fit an array of shape {array.shape}")
     counts = [-(-length // size) for length, size in zip(array.shape, sizes, strict=True)]
     cut = np.empty(counts, dtype=object)

@@ -18,188 +18,18 @@ there, and to everybody else they are part of their parent.
 
 from __future__ import annotations
 
-from operator import is_
 from typing import Any
 
 from legato_rt.access import IN, INOUT, OUT
-from legato_rt.arguments import ATOM, FUTURE, KINDS, Contents, holds
-from legato_rt.data import Block, Region, Registry, Space
+from legato_rt.arguments import ATOM, KINDS, Contents, holds
+from legato_rt.data import Region, Registry, Space
 from legato_rt.errors import AccessError, LegatoError
-from legato_rt.future import FINISHED, STATES, WAITING, Future, is_delivered
-from legato_rt.placement import Choice, Plan
-from legato_rt.task import Options, Task, Variant
-
-
-class Node(Future[Any]):
-    """A task of the graph.
-
-    Attributes
-    ----------
-    waiting : int
-        Edges to it that are not released yet.
-    holes : bool
-        Whether the arguments hold futures, whose values take their place when the body starts.
-    successors, followers : list of Node or None
-        Who waits for this node's value or data; who waits only for its end.
-    accesses : list of (Region, int) or None
-        Its accesses and their directions.
-    scope : Scope or None
-        Where its own children live, once it has submitted one.
-    value : object
-        The result or the error; before that, the failed nodes among those it waits for.
-    """
-
-    __slots__ = (
-        "accesses",
-        "args",
-        "caller",
-        "choice",
-        "followers",
-        "holes",
-        "kwargs",
-        "lasti",
-        "options",
-        "plan",
-        "scope",
-        "seq",
-        "successors",
-        "task",
-        "variant",
-        "waiting",
-        "worker",
-    )
-
-    accesses: list[tuple[Region, int]] | None
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any] | None
-    followers: list[Node] | None
-    successors: list[Node] | None
-    choice: Choice | None
-    options: Options
-    plan: Plan
-    scope: Scope | None
-    task: Task[..., Any]
-    variant: Variant | None
-    worker: int
-
-    def __init__(
-        self,
-        parent: Scope,
-        seq: int,
-        plan: Plan,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any] | None,
-        options: Options,
-        frame: Any,
-    ) -> None:
-        self.parent = parent
-        self.seq = seq
-        self.plan = plan
-        self.task = plan.task
-        self.choice = None
-        self.args = args
-        self.kwargs = kwargs
-        self.options = options
-        self.caller = frame.f_code
-        self.lasti = frame.f_lasti
-        self.state = WAITING
-        self.waiting = 0
-        self.value = None
-        self.callbacks = self.accesses = self.followers = self.successors = None
-        self.scope = self.variant = None
-        self.worker = -1
-        self.holes = False
-
-    @property
-    def title(self) -> str:
-        """Name and number, as messages show them."""
-        return f"{self.options.name or self.task.name}#{self.seq}"
-
-    @property
-    def where(self) -> str:
-        """``file:line`` of the submit."""
-        lines = list(self.caller.co_positions())
-        line = lines[self.lasti // 2][0] if self.lasti // 2 < len(lines) else None
-        return f"{self.caller.co_filename}:{line or self.caller.co_firstlineno}"
-
-    @property
-    def story(self) -> str:
-        """All that is known of the node, for messages about faults."""
-        after = [n.title for n in self.successors or ()] + [n.title for n in self.followers or ()]
-        return (
-            f"{self.title} is {STATES[self.state]}: submitted at {self.where}, "
-            f"waits for {self.waiting} edges, worker {self.worker}, variant {self.variant}, "
-            f"waited for by {', '.join(after) or 'nobody'}"
-        )
-
-
-class Scope:
-    """Where the nodes of one submitter live: the program's own (``node`` is None) or a task's.
-
-    Attributes
-    ----------
-    pending : int
-        Nodes of the scope that are not over.
-    failures : list of LegatoError
-        What failed here first-hand.
-    error : LegatoError or None
-        What the task's own body raised while children were pending.
-    barriers : list of Future
-        Done as soon as nothing is pending.
-    """
-
-    __slots__ = (
-        "_granted",
-        "_grants",
-        "barriers",
-        "error",
-        "failures",
-        "node",
-        "pending",
-        "runtime",
-    )
-
-    def __init__(self, runtime: Any, node: Node | None) -> None:
-        self.runtime = runtime
-        self.node = node
-        self.pending = 0
-        self.failures: list[LegatoError] = []
-        self.error: LegatoError | None = None
-        self.barriers: list[Future[Any]] = []
-        self._grants: dict[Block, int] = {}
-        self._granted: list[tuple[Block, ...]] = []
-
-    def is_within(self, other: object) -> bool:
-        """Whether this scope is ``other`` or below it."""
-        scope: Scope | None = self
-        while scope is not None:
-            if scope is other:
-                return True
-            scope = scope.node.parent if scope.node is not None else None
-        return False
-
-    def grants(self, region: Region, mode: int) -> bool:
-        """Whether the task that owns this scope declared an access that covers another."""
-        assert self.node is not None
-        accesses = self.node.accesses or []
-        # A split changes the blocks of a region: the summary is good for these very tuples only.
-        current = [declared.blocks for declared, _ in accesses]
-        if len(current) != len(self._granted) or not all(map(is_, current, self._granted)):
-            self._granted = current
-            self._grants = {}
-            for declared, direction in accesses:
-                for block in declared.blocks:
-                    self._grants[block] = self._grants.get(block, 0) | direction
-        need = OUT if mode & OUT else IN
-        return all(_allows(self._grants.get(b, 0), need) for b in region.blocks)
-
-
-def _allows(granted: int, need: int) -> bool:
-    return bool(granted & OUT) or (need == IN and bool(granted & IN))
+from legato_rt.future import FINISHED, is_delivered
+from legato_rt.node import Node, Scope
 
 
 class History:
-    """Who uses a block: the last writer, the readers since, and a failure that left it unwritten."""
+    """Who uses a block: its last writer, the readers since, and a failure that left it unset."""
 
     __slots__ = ("failed", "readers", "writer")
 
@@ -271,8 +101,11 @@ class Graph:
                     data = Contents().add(node.value, mode).data
                     if data and other.accesses is None:
                         other.accesses = []
-                    for item, direction in data:
-                        self._access(other, self.registry.region(item), direction)
+                    try:
+                        for item, direction in data:
+                            self._access(other, self.registry.region(item), direction)
+                    except LegatoError as error:
+                        other.value = error
 
     def unlink(self, node: Node, failed: bool) -> None:
         """Take a node that is over out of the histories of its data."""
@@ -319,7 +152,8 @@ class Graph:
     def _access(self, node: Node, region: Region, mode: int) -> None:
         scope = node.parent
         space = region.space
-        assert space is not None and node.accesses is not None
+        assert space is not None
+        assert node.accesses is not None
         if space.owner is not scope:
             self._own(node, region, mode, space)
         if space.item is not None:
@@ -385,9 +219,6 @@ class Graph:
 
 
 _VERB = {IN: "reads", OUT: "writes", INOUT: "writes"}
-
-
-KINDS[Node] = FUTURE
 
 
 def _edge(before: Node, after: Node, value: bool) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from legato_rt.errors import InternalError, LegatoError
-from legato_rt.future import CANCELLED, FINISHED, JOINING, RUNNING, WAITING
-from legato_rt.graph import Node
+from legato_rt.future import CANCELLED, FAILED, FINISHED, JOINING, RUNNING, WAITING
+from legato_rt.node import Node
 from legato_rt.placement import HOST
 from legato_rt.policy.base import Policy
 from legato_rt.scheduler import Scheduler
@@ -30,6 +30,7 @@ class CheckedScheduler(Scheduler):
         data: list[tuple[Any, int]] | None,
     ) -> None:
         """See `Scheduler.submit`."""
+        self.nodes[node] = None
         try:
             super().submit(node, futures, data)
         finally:
@@ -67,6 +68,9 @@ class CheckedScheduler(Scheduler):
         InternalError
             Naming the invariant and the node that breaks it.
         """
+        gone = [n for n in self.nodes if n.state >= FINISHED and not n.waiting]
+        for node in gone:
+            del self.nodes[node]
         edges: dict[Node, int] = {}
         for node in self.nodes:
             for other in (*(node.successors or ()), *(node.followers or ())):
@@ -84,14 +88,6 @@ class CheckedScheduler(Scheduler):
             if pool.idle and not pool.searching and self.policy.has_work(pool.idle[-1]):
                 raise InternalError(f"{device} sleeps while there is work and nobody looks for it")
 
-    def _enter(self, node: Node) -> None:
-        self.nodes[node] = None
-        super()._enter(node)
-
-    def _leave(self, node: Node, over: list[Node]) -> None:
-        del self.nodes[node]
-        super()._leave(node, over)
-
 
 def _broken(node: Node, edges: int) -> Iterator[str]:
     """The invariants that a pending node breaks, given how many edges lead to it."""
@@ -100,8 +96,8 @@ def _broken(node: Node, edges: int) -> Iterator[str]:
         yield f"{edges} edges lead to a node that waits for {node.waiting}"
     if node.waiting and state not in (WAITING, CANCELLED):
         yield "a node has started although it waits"
-    if state >= FINISHED and not (state == CANCELLED and node.waiting):
-        yield "a node that is over is still pending"
+    if state in (FINISHED, FAILED):
+        yield "a node is over although it waits"
     if state == WAITING and not node.waiting:
         yield "a node waits for nothing"
     if state == RUNNING and node.worker < 0 and node.choice is not HOST:

@@ -8,17 +8,16 @@ can be said about copies of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from legato_rt.arguments import DATA, DICT, LIST, TUPLE, kind_of
 from legato_rt.errors import AccessError
-from legato_rt.graph import Node
+from legato_rt.node import Node
 
 
-def own_value(runtime: Any, node: Node, value: Any, args: Sequence[Any]) -> Any:
+def own_value(runtime: Any, node: Node, value: Any) -> Any:
     """The value that a body returned, copied where it shares memory with tracked data.
 
     Raises

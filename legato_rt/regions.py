@@ -18,7 +18,8 @@ overlap", which orders two tasks that might be independent, and never the other 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,8 @@ MAX_WORK = 10_000
 MAX_RUNS = 1 << 18
 
 Ints = npt.NDArray[np.int64]
+# NumPy's own hints know only two of the bounds that it takes.
+_shares_memory: Callable[[Any, Any, int], bool] = cast(Any, np.shares_memory)
 
 
 class Layout(NamedTuple):
@@ -159,9 +162,7 @@ class Extent:
             return False
         if self.layout is not None and other.layout is not None:
             try:
-                return bool(
-                    np.shares_memory(self._as_array(), other._as_array(), max_work=MAX_WORK)
-                )
+                return bool(_shares_memory(self._as_array(), other._as_array(), MAX_WORK))
             except np.exceptions.TooHardError:
                 pass
         mine, theirs = self.runs(), other.runs()

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import FrameType, TracebackType
 from typing import Any
 
 from legato_rt import context
-from legato_rt.access import IN, INOUT, Direction
-from legato_rt.arguments import ATOM, KINDS, Contents
+from legato_rt.arguments import ATOM, KINDS
 from legato_rt.backend import backends, discover
-from legato_rt.errors import ClosedError, LentDataError, SettingError, UsageError
+from legato_rt.errors import ClosedError, SettingError
 from legato_rt.executor import executor_class
-from legato_rt.executor.base import Slot, Totals, add_up
-from legato_rt.future import FINISHED, RUNNING, Future, deliver, is_delivered
-from legato_rt.graph import Node, Scope
+from legato_rt.executor.base import Slot
+from legato_rt.future import FINISHED, Future, deliver, is_delivered
 from legato_rt.invariants import CheckedScheduler
+from legato_rt.ledger import Ledger
+from legato_rt.lending import Deadline, Lending
 from legato_rt.machine import Machine
-from legato_rt.placement import HOST, Plan
+from legato_rt.node import Node, Scope, search
+from legato_rt.placement import Plan
 from legato_rt.policy import make_policy
 from legato_rt.policy.base import Policy
-from legato_rt.report import Report, summarise
+from legato_rt.report import Report
 from legato_rt.scheduler import Scheduler
 from legato_rt.settings import Settings
-from legato_rt.task import Options, Task, task
-from legato_rt.trace import Record, Trace
+from legato_rt.task import Options, Task
+from legato_rt.trace import Trace
 
 
 class Runtime:
@@ -67,7 +66,7 @@ class Runtime:
         If a value cannot be used.
     """
 
-    node = None  # as a frame: what the program itself submits has no parent
+    node: Node | None = None  # as a frame: what the program itself submits has no parent
 
     def __init__(
         self,
@@ -107,10 +106,10 @@ class Runtime:
         self._plans: dict[Task[..., Any], Plan] = {}
         self._numbers = itertools.count()
         self._state = "open"
-        self._opened = time.perf_counter()
-        self._closed: float | None = None
         self._tokens: list[Any] = []
         self.executor = chosen(self, self.scheduler, self._slots)
+        self.lending = Lending(self.executor)
+        self._ledger = Ledger(self.executor, self.machine, settings.trace)
         self.executor.start()
         context.open_runtimes.append(self)
 
@@ -159,17 +158,14 @@ class Runtime:
             self.executor.stop()
             for session in {id(s.session): s.session for s in self._slots}.values():
                 session.close()
-            self._closed = time.perf_counter()
+            self._ledger.close()
 
     def _drain(self, cancel: bool) -> None:
         if cancel:
             self._state = "closing"
-            with self.executor.lock:
-                self.scheduler.cancel_all()
-                self.executor.obey()
-                completed = self.executor.take_completed()
-            self.executor.call_back(completed)
-        self._await_scope(self._root, _Deadline(None))
+            with self.executor.step() as scheduler:
+                scheduler.cancel_all()
+        self.lending.scope(self._root, Deadline())
 
     # -- submitting -------------------------------------------------------------------------
 
@@ -184,32 +180,38 @@ class Runtime:
         """Add a node; `Task.submit` is what users call."""
         signature = task.signature
         bound: dict[str, Any] | None = None
-        if kwargs or not signature.simple or len(args) != len(signature.modes):
+        if kwargs or not signature.takes(len(args)):
             args, bound = signature.bind(*args, **kwargs)
         plan = self._plans.get(task)
         if plan is None or plan.source is not task.variants:
             plan = self._plans[task] = Plan(task, self._accepts, self.reproducible)
         node = Node(self._scope(), next(self._numbers), plan, args, bound, options, frame)
-        contents = None
-        if bound or not all([KINDS.get(type(value)) == ATOM for value in args]):
-            contents = self._search(node)
-        if plan.fixed is not None:
-            node.choice = plan.fixed
-        elif not node.holes:
+        futures: list[tuple[Any, int]] | None = None
+        data: list[tuple[Any, int]] | None = None
+        for value in args:
+            if KINDS.get(type(value)) != ATOM:
+                futures, data = search(node)
+                break
+        else:
+            if bound:
+                futures, data = search(node)
+        node.choice = plan.fixed
+        if node.choice is None and not node.holes:
             node.choice = plan.choice(args, bound)
-        executor = self.executor
+        executor, scheduler = self.executor, self.scheduler
+        completed = None
         with executor.lock:
             if self._state != "open":
                 self._refuse(node)
-            if contents is None:
-                self.scheduler.submit(node, None, None)
-            else:
-                self.scheduler.submit(node, contents.futures, contents.data)
-            executor.obey()
-            completed = executor.take_completed()
+            scheduler.submit(node, futures, data)
+            if scheduler.wakes:
+                executor.obey()
+            if scheduler.completed:
+                completed = executor.take_completed()
         if completed:
             executor.call_back(completed)
-        executor.submitted()
+        if executor.inline:
+            executor.submitted()
         return node
 
     def _refuse(self, node: Node) -> None:
@@ -225,26 +227,9 @@ class Runtime:
         node = here.node
         if node is None or node.state >= FINISHED:
             return self._root
-        if node.scope is None:
-            with self.executor.lock:
-                node.scope = node.scope or Scope(self, node)
-        return node.scope
-
-    def _search(self, node: Node) -> Contents:
-        contents = Contents()
-        for name, mode, value in node.task.signature.items(node.args, node.kwargs):
-            try:
-                contents.add(value, mode)
-            except UsageError as error:
-                raise UsageError(f"{node.task.name}({name}=…): {error}") from None
-        for future, _ in contents.futures:
-            node.holes = True
-            if future.parent.runtime is not self and not future.done():
-                raise UsageError(
-                    f"an argument of {node.title} is a future of another runtime: "
-                    "pass its result() instead"
-                )
-        return contents
+        with self.executor.lock:
+            scope = node.scope = node.scope or Scope(self, node)
+        return scope
 
     # -- waiting ----------------------------------------------------------------------------
 
@@ -265,212 +250,69 @@ class Runtime:
             If a task that should have written one of the items failed.
         TimeoutError
         """
-        scope = self._scope()
-        deadline = _Deadline(timeout)
-        if not items:
-            self._await_scope(scope, deadline)
-            return
-        contents = Contents()
-        for item in items:
-            contents.add(item, INOUT)
-        for future, _ in contents.futures:
-            future.result(deadline.left())
-        for item, _ in contents.data:
-            self._await_data(item, INOUT, scope, deadline)
-            with self.executor.lock:
-                failed = self.scheduler.graph.failures(item, scope)
-            for node in failed:
-                deliver(node.value)
-                raise node.value
+        self.lending.wait(items, self._scope(), Deadline(timeout))
 
-    @contextlib.contextmanager
-    def host(self, item: Any, mode: str = "in") -> Iterator[Any]:
+    def host(self, item: Any, mode: str = "in") -> contextlib.AbstractContextManager[Any]:
         """Lend data back to the program for the length of a ``with`` block.
 
         Parameters
         ----------
         item : object
-            An array, or another tracked object.
+            An array, or another tracked object; the block gets it as it is.
         mode : {"in", "out", "inout"}
             What the block does with it; tasks submitted inside the block wait accordingly.
         """
-        direction = int(Direction.parse(mode))
-        scope = self._scope()
-        granted: Future[None] = _open_future()
-        node = Node(
-            scope, next(self._numbers), _HOST_PLAN, (granted,), None, Options(), sys._getframe(2)
-        )
-        node.choice = HOST
-        with self.executor.lock:
-            self.scheduler.submit(node, None, Contents().add(item, direction).data)
-            self.executor.obey()
-            completed = self.executor.take_completed()
-        self.executor.call_back(completed)
-        self._wait([granted], None, "the data")
-        if node.state >= FINISHED:
-            deliver(node.value)
-            raise node.value
-        try:
-            yield item
-        finally:
-            with self.executor.lock:
-                self.scheduler.finish(node, None, -1, onward=False)
-                self.executor.obey()
-                completed = self.executor.take_completed()
-            self.executor.call_back(completed)
-            self.executor.submitted()
-
-    def wait_for(self, future: Future[Any], timeout: float | None) -> None:
-        """Return when a future is done; what `Future.result` calls."""
-        self._wait([future], timeout, repr(future))
-
-    def settle(self, future: Future[Any], timeout: float | None) -> Any:
-        """The value of a finished future, once no task writes it any more."""
-        value = future.value
-        if KINDS.get(type(value)) != ATOM:
-            for item, _ in Contents().add(value, IN).data:
-                self._await_data(item, IN, future.parent, _Deadline(timeout))
-        return value
-
-    def wait_for_children(self, node: Node) -> None:
-        """Return when all children of a running node are over."""
-        assert node.scope is not None
-        self._await_scope(node.scope, _Deadline(None))
-
-    def _await_scope(self, scope: Scope, deadline: _Deadline) -> None:
-        with self.executor.lock:
-            if not scope.pending:
-                return
-            barrier: Future[None] = _open_future()
-            scope.barriers.append(barrier)
-        self._wait([barrier], deadline.left(), "all tasks")
-
-    def _await_data(self, item: Any, mode: int, scope: Scope, deadline: _Deadline) -> None:
-        here = context.frame.get()
-        mine = here.node if here is not None and here.runtime is self else None
-        while True:
-            with self.executor.lock:
-                users = self.scheduler.graph.users(item, mode, scope)
-            users = [node for node in users if not _is_above(node, mine)]
-            if not users:
-                return
-            self._wait(users, deadline.left(), "the data")
-
-    def _wait(self, futures: list[Any], timeout: float | None, what: str) -> None:
-        if not self.executor.wait(futures, timeout):
-            if timeout is None:
-                raise UsageError(f"{what} cannot be waited for: it waits for the body that asks")
-            raise TimeoutError(f"{what} is not done after {timeout:g} s")
-
-    # -- futures ----------------------------------------------------------------------------
-
-    def cancel(self, node: Node) -> bool:
-        """Cancel a node that has not started; what `Future.cancel` calls."""
-        with self.executor.lock:
-            cancelled = self.scheduler.cancel(node)
-            self.executor.obey()
-            completed = self.executor.take_completed()
-        self.executor.call_back(completed)
-        self.executor.submitted()
-        return cancelled
-
-    def add_callback(self, node: Node, callback: Callable[[Future[Any]], object]) -> None:
-        """What `Future.add_done_callback` calls."""
-        with self.executor.lock:
-            over = node.state >= FINISHED
-            if not over:
-                node.callbacks = [*(node.callbacks or ()), callback]
-        if over:
-            node.callbacks = [callback]
-            self.executor.call_back([node])
+        return self.lending.host(item, mode, self._scope(), next(self._numbers))
 
     def check_plain_call(
         self, task: Task[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> None:
-        """Refuse a plain call with a future, or on data that unfinished tasks use.
+        """Refuse a plain call of a task where it would break the order; what `Task` calls.
 
         Raises
         ------
         UsageError, LentDataError
         """
-        args, bound = task.signature.bind(*args, **kwargs)
-        contents = Contents()
-        for _, mode, value in task.signature.items(args, bound):
-            contents.add(value, mode)
-        if contents.futures:
-            raise UsageError(
-                f"{task.name}(…) was called with a Future: use {task.name}.submit(…), or pass "
-                "its result()"
-            )
-        scope = self._scope()
+        self.lending.check_plain_call(task, args, kwargs, self._scope())
+
+    def wait_for(self, future: Future[Any], timeout: float | None) -> None:
+        """Return when a future is done; what `Future.result` calls."""
+        self.lending.futures([future], Deadline(timeout), repr(future))
+
+    def settle(self, future: Future[Any], timeout: float | None) -> Any:
+        """The value of a finished future, once no task writes it; what `Future.result` calls."""
+        return self.lending.settle(future, timeout)
+
+    def wait_for_children(self, node: Node) -> None:
+        """Return when all children of a running node are over."""
+        assert node.scope is not None
+        self.lending.scope(node.scope, Deadline())
+
+    # -- futures ----------------------------------------------------------------------------
+
+    def cancel(self, node: Node) -> bool:
+        """Cancel a node that has not started; what `Future.cancel` calls."""
+        with self.executor.step() as scheduler:
+            return scheduler.cancel(node)
+
+    def add_callback(self, node: Node, callback: Callable[[Future[Any]], object]) -> None:
+        """What `Future.add_done_callback` calls."""
         with self.executor.lock:
-            users = [
-                node
-                for item, mode in contents.data
-                for node in self.scheduler.graph.users(item, mode, scope)
-            ]
-        if users:
-            raise LentDataError(
-                f"{task.name}(…) was called on data that {users[0].title} (submitted at "
-                f"{users[0].where}) uses: call {task.name}.submit(…), or legato_rt.wait(…) first"
-            )
+            if node.state < FINISHED:
+                node.callbacks = [*(node.callbacks or ()), callback]
+                return
+        self.executor.call_back([node], [callback])
 
     # -- what happened ----------------------------------------------------------------------
 
     @property
     def trace(self) -> Trace:
         """One record for each body that ran; needs ``trace=True``."""
-        if not self.keeps_trace:
-            raise UsageError("Runtime(trace=True) keeps a trace; this runtime does not")
-        records = [Record(*entry) for worker in self.executor.workers for entry in worker.log]
-        return Trace([slot.device.name for slot in self._slots], records)
+        return self._ledger.trace()
 
     def report(self) -> Report:
         """Time, work per task and device, and energy with its source, up to now."""
-        totals: Totals = {}
-        for worker in list(self.executor.workers):
-            for key, counts in list(worker.totals.items()):
-                known = totals.get(key, (0, 0, 0))
-                totals[key] = (known[0] + counts[0], known[1] + counts[1], known[2] + counts[2])
-            add_up(list(worker.log), totals)
-        by_device: dict[tuple[str, str], tuple[int, int, int]] = {}
-        for (task, slot), counts in totals.items():
-            key2 = task, self._slots[slot].device.name
-            known = by_device.get(key2, (0, 0, 0))
-            by_device[key2] = tuple(map(sum, zip(known, counts, strict=True)))  # type: ignore[assignment]
-        end = self._closed if self._closed is not None else time.perf_counter()
-        coarse = self.scheduler.graph.registry.coarse
-        return summarise(end - self._opened, self.machine.devices, by_device, coarse)
-
-
-_HOST_PLAN = Plan(task(name="host access")(lambda granted: None), {"host": ("cpu",)}, False)
-
-
-class _Deadline:
-    """A time limit that several waits share."""
-
-    def __init__(self, timeout: float | None) -> None:
-        self._end = None if timeout is None else time.monotonic() + timeout
-
-    def left(self) -> float | None:
-        """Seconds that are left, or `None` without a limit."""
-        return None if self._end is None else max(self._end - time.monotonic(), 0.0)
-
-
-def _open_future() -> Future[None]:
-    future: Future[None] = Future()
-    future.state = RUNNING
-    future.value = future.callbacks = future.parent = None
-    return future
-
-
-def _is_above(node: Node, body: Node | None) -> bool:
-    """Whether a node is the body that asks, or one of the tasks that it is part of."""
-    while body is not None:
-        if body is node:
-            return True
-        body = body.parent.node
-    return False
+        return self._ledger.report()
 
 
 def _machine(settings: Settings) -> Machine:
@@ -487,5 +329,6 @@ def _open_slots(machine: Machine) -> list[Slot]:
     for device in machine.devices:
         session = backends()[device.kind].open(device)
         for number in range(device.workers):
-            slots.append(Slot(len(slots), device, session, number))
+            direct = getattr(session, "direct", False)
+            slots.append(Slot(len(slots), device, session, number, device.name, direct))
     return slots

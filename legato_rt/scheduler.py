@@ -19,13 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from legato_rt.arguments import ATOM, KINDS, resolve
-from legato_rt.errors import (
-    CancelledError,
-    DependencyError,
-    IllegalTransition,
-    LegatoError,
-    TaskError,
-)
+from legato_rt.errors import DependencyError, IllegalTransition, LegatoError
 from legato_rt.future import (
     CANCELLED,
     FAILED,
@@ -37,9 +31,10 @@ from legato_rt.future import (
     WAITING,
     Future,
     deliver,
-    is_delivered,
 )
-from legato_rt.graph import Graph, Node, Scope, doom
+from legato_rt.graph import Graph, doom
+from legato_rt.node import Node, Scope
+from legato_rt.outcomes import cancelled, doomed, join, let_go
 from legato_rt.placement import HOST
 from legato_rt.policy.base import Policy
 
@@ -102,15 +97,23 @@ class Scheduler:
         data: list[tuple[Any, int]] | None,
     ) -> None:
         """Add a node; ``futures`` and ``data`` are what its arguments hold."""
-        try:
-            self.graph.link(node, futures, data)
-        except LegatoError as error:
-            # The edges found so far keep the order of others: they are released in turn.
-            node.value = error
-            deliver(error)
-            self._enter(node)
-            raise
-        self._enter(node)
+        self.pending += 1
+        node.parent.pending += 1
+        if futures is not None or data is not None:
+            try:
+                self.graph.link(node, futures, data)
+            except LegatoError as error:
+                # The edges found so far keep the order of others: they are released in turn.
+                node.value = error
+                deliver(error)
+                if not node.waiting:
+                    self._over(node, -1, False)
+                raise
+        if not node.waiting:
+            if node.value is None and not self.closing and node.choice is not None:
+                self._ready(node, -1)
+            else:
+                self._over(node, -1, False)
 
     def next(self, worker: int) -> Node | None:
         """Start the next node on an idle worker; `None` parks it until it is in `wakes`."""
@@ -124,12 +127,14 @@ class Scheduler:
                 pool.idle.append(worker)
             return None
         self._start(node, worker)
-        self._wake_next(pool)
+        if pool.idle:
+            self._wake_next(pool)
         return node
 
     def take(self, node: Node, worker: int) -> bool:
         """Start one certain node on a worker, if it is ready and the worker can run it."""
-        if node.state != READY or self.workers[worker] not in node.choice.devices:
+        choice = node.choice
+        if node.state != READY or choice is None or self.workers[worker] not in choice.devices:
             return False
         self._start(node, worker)
         return True
@@ -145,13 +150,13 @@ class Scheduler:
         if node.state != RUNNING:
             raise self._illegal(node, FINISHED)
         node.value = value
-        _let_go(node)
+        let_go(node)
         scope = node.scope
         if scope is not None:
             if scope.pending:
                 node.state = JOINING
                 return self.next(worker) if onward else None
-            _join(node, scope)
+            join(node, scope)
         else:
             node.state = FINISHED
         follower = self._over(node, worker, onward)
@@ -162,7 +167,7 @@ class Scheduler:
         if node.state != RUNNING:
             raise self._illegal(node, FAILED)
         node.value = error
-        _let_go(node)
+        let_go(node)
         scope = node.scope
         if scope is not None and scope.pending:
             scope.error = error
@@ -181,7 +186,7 @@ class Scheduler:
             Whether the node is cancelled now.
         """
         if node.state in (WAITING, READY):
-            _cancelled(node)
+            cancelled(node)
             if node.waiting:
                 # Its edges keep the order of others: they are released when it would have started.
                 self._notify(node)
@@ -211,15 +216,6 @@ class Scheduler:
 
     # -- transitions ------------------------------------------------------------------------
 
-    def _enter(self, node: Node) -> None:
-        self.pending += 1
-        node.parent.pending += 1
-        if not node.waiting:
-            if self._runnable(node):
-                self._ready(node, -1)
-            else:
-                self._over(node, -1, False)
-
     def _runnable(self, node: Node) -> bool:
         """Whether a node whose last edge is released will run, or is over in some way."""
         if node.state != WAITING or node.value is not None or self.closing:
@@ -230,16 +226,18 @@ class Scheduler:
         if node.state != WAITING:
             raise self._illegal(node, READY)
         node.state = READY
-        assert node.choice is not None
-        if node.choice is HOST:
+        choice = node.choice
+        assert choice is not None
+        if choice is HOST:
             node.state = RUNNING
             self._open_barrier(node.args[0])
             return
-        where = self.policy.push(node, node.choice.devices, by)
+        policy = self.policy
+        where = policy.push(node, choice.devices, by)
         if where is not None and self.is_parked(where):
             self._wake(where)
-        elif where is None or self.policy.steals:
-            for device in node.choice.devices:
+        elif where is None or policy.steals:
+            for device in choice.devices:
                 pool = self.pools[device]
                 if pool.idle and not pool.searching:
                     self._wake(pool.idle[-1])
@@ -274,37 +272,54 @@ class Scheduler:
         over = [node]
         while over:
             node = over.pop()
-            if node.state == WAITING:
-                if node.value is None:
-                    _cancelled(node)
-                else:
-                    _doomed(node)
-            failed = node.state != FINISHED
-            if node.accesses is not None:
-                self.graph.unlink(node, failed)
+            if node.state != FINISHED:
+                self._spoil(node)
+            elif node.accesses is not None:
+                self.graph.unlink(node, False)
                 node.accesses = None
-            if node.successors is not None and not failed:
-                if KINDS.get(type(node.value)) != ATOM:
+            successors = node.successors
+            if successors is not None:
+                if node.state == FINISHED and KINDS.get(type(node.value)) != ATOM:
                     self.graph.arrived(node)
-            for other in node.successors or ():
-                if failed and other.state == WAITING:
-                    doom(other, node)
-                other.waiting -= 1
-                if not other.waiting:
-                    if not self._runnable(other):
-                        over.append(other)
-                    elif follower is None and onward and self._may_follow(other, worker):
-                        follower = other
-                    else:
-                        self._ready(other, worker)
-            node.successors = None
+                node.successors = None
+                for other in successors:
+                    waiting = other.waiting = other.waiting - 1
+                    if not waiting:
+                        if not self._runnable(other):
+                            over.append(other)
+                        elif follower is None and onward and self._may_follow(other, worker):
+                            follower = other
+                        else:
+                            self._ready(other, worker)
             if node.followers is not None:
                 self._release_followers(node, worker, over)
-            self._leave(node, over)
+            self.pending -= 1
+            scope = node.parent
+            scope.pending -= 1
+            if node.callbacks is not None:
+                self.completed.append(node)
+            if not scope.pending and (scope.barriers or scope.node is not None):
+                self._scope_is_over(scope, over)
         if follower is not None:
-            follower.state = READY
-            self._start(follower, worker)
+            follower.state = RUNNING
+            follower.worker = worker
         return follower
+
+    def _spoil(self, node: Node) -> None:
+        """Settle a node that did not finish, and what needs its value or its data."""
+        if node.state == WAITING:
+            if node.value is None:
+                cancelled(node)
+            else:
+                doomed(node)
+        if node.accesses is not None:
+            self.graph.unlink(node, True)
+            node.accesses = None
+        for other in node.successors or ():
+            if other.state == WAITING:
+                doom(other, node)
+        if node.state == FAILED and not isinstance(node.value, DependencyError):
+            node.parent.failures.append(node.value)
 
     def _release_followers(self, node: Node, worker: int, over: list[Node]) -> None:
         for other in node.followers or ():
@@ -316,21 +331,14 @@ class Scheduler:
                     over.append(other)
         node.followers = None
 
-    def _leave(self, node: Node, over: list[Node]) -> None:
-        """Take a node out of the counts of its scope, which may end the task that owns it."""
-        self.pending -= 1
-        self._notify(node)
-        scope = node.parent
-        scope.pending -= 1
-        if node.state == FAILED and not isinstance(node.value, DependencyError):
-            scope.failures.append(node.value)
-        if scope.barriers and not scope.pending:
-            for barrier in scope.barriers:
-                self._open_barrier(barrier)
-            scope.barriers = []
+    def _scope_is_over(self, scope: Scope, over: list[Node]) -> None:
+        """Tell whoever waits for a scope; the task that owns it may be over with it."""
+        for barrier in scope.barriers:
+            self._open_barrier(barrier)
+        scope.barriers = []
         parent = scope.node
-        if parent is not None and not scope.pending and parent.state == JOINING:
-            _join(parent, scope)
+        if parent is not None and parent.state == JOINING:
+            join(parent, scope)
             over.append(parent)
 
     def _notify(self, node: Future[Any]) -> None:
@@ -344,8 +352,9 @@ class Scheduler:
     def _may_follow(self, node: Node, worker: int) -> bool:
         """Whether a worker may go straight on with a node that it made ready."""
         policy = self.policy
-        assert node.choice is not None
-        if not policy.chains or self.workers[worker] not in node.choice.devices:
+        choice = node.choice
+        assert choice is not None
+        if not policy.chains or self.workers[worker] not in choice.devices:
             return False
         if not policy.ranked and not node.options.priority:
             return True
@@ -366,62 +375,3 @@ class Scheduler:
         return IllegalTransition(
             f"a node cannot go from {STATES[node.state]} to {STATES[state]}: {node.story}"
         )
-
-
-def _join(node: Node, scope: Scope) -> None:
-    """End a node whose children are over: it fails with them unless its body handled that."""
-    failures = [error for error in scope.failures if not is_delivered(error)]
-    if scope.error is not None:
-        node.value = scope.error
-    elif failures:
-        for error in failures:
-            deliver(error)
-        node.value = TaskError(
-            f"{len(failures)} of the tasks that {node.title} (submitted at {node.where}) "
-            "submitted failed, and its body did not ask for their results",
-            task=node.task.name,
-            where=node.where,
-            variant=node.variant.name if node.variant is not None else "?",
-            device="?",
-        )
-        node.value.__cause__ = failures[0] if len(failures) == 1 else _group(failures)
-    node.state = FAILED if scope.error is not None or failures else FINISHED
-
-
-def _group(failures: list[LegatoError]) -> ExceptionGroup[LegatoError]:
-    return ExceptionGroup(f"{len(failures)} tasks failed", failures)
-
-
-def _let_go(node: Node) -> None:
-    """Drop the arguments: a future keeps the value alive and nothing else."""
-    if node.choice is not HOST:
-        node.args = ()
-    node.kwargs = None
-
-
-def _cancelled(node: Node) -> None:
-    node.state = CANCELLED
-    node.value = CancelledError(f"{node.title} (submitted at {node.where}) was cancelled")
-    _let_go(node)
-
-
-def _doomed(node: Node) -> None:
-    """Fail a node that did not start: with its own error, or because of what it needs."""
-    node.state = FAILED
-    _let_go(node)
-    if not isinstance(node.value, list):
-        return
-    failed: list[Node] = node.value
-    roots: dict[int, BaseException] = {}
-    for other in failed:
-        error = other.value
-        for root in error.roots if isinstance(error, DependencyError) else (error,):
-            roots[id(root)] = root
-    names = " and ".join(f"{other.title} (submitted at {other.where})" for other in failed)
-    first = "; ".join(dict.fromkeys(str(root).splitlines()[0] for root in roots.values()))
-    node.value = DependencyError(
-        f"{node.title} (submitted at {node.where}) did not run because {names} did not finish; "
-        f"first failed: {first}",
-        tuple(roots.values()),
-    )
-    node.value.__cause__ = next(iter(roots.values()))

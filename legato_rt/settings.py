@@ -1,4 +1,4 @@
-"""Settings of a runtime: argument, then ``LEGATO_RT_<NAME>``, then ``legato_rt.toml``, then default.
+"""Settings: argument, then ``LEGATO_RT_<NAME>``, then ``legato_rt.toml``, then default.
 
 The file is looked for in the working directory and holds the same names at its top level.
 """
@@ -70,7 +70,8 @@ def _read_file(path: Path) -> dict[str, Any]:
     unknown = sorted(set(content) - known)
     if unknown:
         raise SettingError(
-            f"{path.resolve()}: unknown setting {unknown[0]!r}; known are {', '.join(sorted(known))}"
+            f"{path.resolve()}: unknown setting {unknown[0]!r}; "
+            f"known are {', '.join(sorted(known))}"
         )
     return content
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from legato_rt.access import Signature
-from legato_rt.context import current_runtime, open_runtimes
+from legato_rt.context import current_runtime, frame, open_runtimes
 from legato_rt.errors import UnsupportedError, UsageError
 from legato_rt.future import Future
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_caller = sys._getframe
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -98,7 +99,7 @@ class Task(Generic[P, R]):
     ) -> None:
         functools.update_wrapper(self, function)
         self.function = function
-        self.name = name or getattr(function, "__name__", type(function).__name__)
+        self.name: str = name or str(getattr(function, "__name__", type(function).__name__))
         self.flops = flops
         self.rtol = rtol
         self.signature = Signature(function, directions)
@@ -119,8 +120,10 @@ class Task(Generic[P, R]):
         callable
             A decorator that returns the function unchanged.
         """
-        if not isinstance(kind, str) or not kind:
-            raise UsageError(f"@{self.name}.variant needs a device kind, not {kind!r}")
+        if callable(kind):
+            raise UsageError(
+                f"@{self.name}.variant needs a device kind: @{self.name}.variant('cpu')"
+            )
 
         def register(function: F) -> F:
             self.variants = (*self.variants, Variant(kind, function, when))
@@ -147,15 +150,17 @@ class Task(Generic[P, R]):
         PlacementError
             If no device can take the task.
         """
-        runtime = current_runtime(required=True)
-        return runtime.submit(self, args, kwargs, DEFAULTS, sys._getframe(1))
+        here = frame.get()
+        runtime = current_runtime(required=True) if here is None else here.runtime
+        future: Future[R] = runtime.submit(self, args, kwargs, DEFAULTS, _caller(1))
+        return future
 
     def map(self, *iterables: Iterable[Any]) -> list[Future[R]]:
         """Submit once for each tuple of items, as the built-in ``map`` would call."""
         runtime = current_runtime(required=True)
-        frame = sys._getframe(1)
+        caller = _caller(1)
         return [
-            runtime.submit(self, args, {}, DEFAULTS, frame)
+            runtime.submit(self, args, {}, DEFAULTS, caller)
             for args in zip(*iterables, strict=False)
         ]
 
@@ -171,7 +176,7 @@ class Task(Generic[P, R]):
         return f"<task {self.name} ({kinds})>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _by_reference, (self.__module__, self.__qualname__)
+        return _by_reference, (self.__module__, self.function.__qualname__)
 
 
 class BoundTask(Generic[R]):
@@ -190,8 +195,9 @@ class BoundTask(Generic[R]):
     def submit(self, *args: Any, **kwargs: Any) -> Future[R]:
         """See `Task.submit`."""
         runtime = current_runtime(required=True)
-        frame = sys._getframe(1)
-        return runtime.submit(self.task, (*self._first, *args), kwargs, self._options, frame)
+        args = (*self._first, *args)
+        future: Future[R] = runtime.submit(self.task, args, kwargs, self._options, _caller(1))
+        return future
 
     def map(self, *iterables: Iterable[Any]) -> list[Future[R]]:
         """See `Task.map`."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -13,16 +14,17 @@ from typing import Any
 from legato_rt.arguments import ATOM, KINDS, resolve
 from legato_rt.backend import Session
 from legato_rt.errors import LegatoError, TaskError
-from legato_rt.future import Future
-from legato_rt.graph import Node
+from legato_rt.future import Callback, Future
 from legato_rt.machine import Device
+from legato_rt.node import Node
 from legato_rt.ownership import own_value
 from legato_rt.scheduler import Scheduler
+from legato_rt.task import Task, Variant
 
 logger = logging.getLogger(__name__)
 clock = time.perf_counter_ns
 
-RecordTuple = tuple[int, str, str, int, int, int, bool]
+RecordTuple = tuple[int, Task[..., Any], Variant, int, int, int, bool]
 Totals = dict[tuple[str, int], tuple[int, int, int]]
 
 FOLD_AT = 4096
@@ -30,12 +32,24 @@ FOLD_AT = 4096
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A worker of the scheduler: one of the things a device does at once."""
+    """A worker of the scheduler: one of the things a device does at once.
+
+    Attributes
+    ----------
+    index : int
+        Counted over all devices.
+    number : int
+        Counted within the device.
+    direct : bool
+        Whether a variant is called as it is, without `Session.call`.
+    """
 
     index: int
     device: Device
     session: Session
     number: int
+    name: str
+    direct: bool
 
 
 class Worker:
@@ -73,8 +87,8 @@ class Worker:
 def add_up(records: Iterable[RecordTuple], totals: Totals) -> None:
     """Add records to totals by task and worker."""
     for _, task, _, worker, start, stop, ok in records:
-        count, failed, spent = totals.get((task, worker), (0, 0, 0))
-        totals[task, worker] = (count + 1, failed + (not ok), spent + stop - start)
+        count, failed, spent = totals.get((task.name, worker), (0, 0, 0))
+        totals[task.name, worker] = (count + 1, failed + (not ok), spent + stop - start)
 
 
 class Executor(ABC):
@@ -86,7 +100,11 @@ class Executor(ABC):
         Guards the scheduler; held for every call of it.
     workers : list of Worker
         All that ever ran bodies.
+    inline : bool
+        Whether the caller of the scheduler must call `submitted` for anything to run.
     """
+
+    inline = False
 
     def __init__(self, runtime: Any, scheduler: Scheduler, slots: Sequence[Slot]) -> None:
         self.runtime = runtime
@@ -114,47 +132,62 @@ class Executor(ABC):
     def run(self, worker: Worker, node: Node, onward: bool) -> Node | None:
         """Run a started node's body and tell the scheduler; return the next started node."""
         slot = worker.slot
-        assert slot is not None and node.choice is not None
-        variant = node.variant = node.choice.by_device[slot.device.name]
+        choice = node.choice
+        assert slot is not None
+        assert choice is not None
+        variant = node.variant = choice.by_device[slot.name]
         outer, worker.node = worker.node, node
         worker.depth += 1
+        failure: LegatoError | None = None
+        args, kwargs = node.args, node.kwargs
         start = clock()
         try:
-            args, kwargs = node.args, node.kwargs
             if node.holes:
-                args = tuple(map(resolve, args))
-                kwargs = {name: resolve(value) for name, value in (kwargs or {}).items()}
-            value = slot.session.call(slot.number, variant.function, args, kwargs or {})
+                args = tuple([a.value if type(a) is Node else resolve(a) for a in args])
+                kwargs = kwargs and {name: resolve(value) for name, value in kwargs.items()}
+            if slot.direct and not kwargs:
+                value = variant.function(*args)
+            else:
+                value = slot.session.call(slot.number, variant.function, args, kwargs or {})
             if KINDS.get(type(value)) != ATOM:
-                value = own_value(self.runtime, node, value, args)
+                value = own_value(self.runtime, node, value)
         except BaseException as error:
-            stop = clock()
-            failure: LegatoError | None = self._failure(node, error, slot)
-        else:
-            stop = clock()
-            failure = None
+            failure = self._failure(node, error, slot)
+        stop = clock()
         worker.depth -= 1
         worker.node = outer
-        worker.log.append(
-            (node.seq, node.task.name, variant.name, slot.index, start, stop, failure is None)
-        )
+        worker.log.append((node.seq, node.task, variant, slot.index, start, stop, failure is None))
         if len(worker.log) >= FOLD_AT and not self.runtime.keeps_trace:
             worker.fold()
+        del args, kwargs
         # A body that waited may have come back on another slot.
-        slot = worker.slot
+        index = worker.slot.index  # type: ignore[union-attr]
+        scheduler = self.scheduler
         with self.lock:
             if failure is None:
-                following = self.scheduler.finish(node, value, slot.index, onward)
+                following = scheduler.finish(node, value, index, onward)
             else:
-                following = self.scheduler.fail(node, failure, slot.index, onward)
-            self.obey()
-            completed = self.take_completed()
-        self.call_back(completed)
+                following = scheduler.fail(node, failure, index, onward)
+            if scheduler.wakes:
+                self.obey()
+            completed = self.take_completed() if scheduler.completed else None
+        if completed:
+            self.call_back(completed)
         return following
 
     def obey(self) -> None:
         """Wake whom the scheduler wants woken; the lock is held."""
         self.scheduler.wakes.clear()
+
+    @contextlib.contextmanager
+    def step(self) -> Iterator[Scheduler]:
+        """Call the scheduler, from anywhere but a worker, and obey it."""
+        with self.lock:
+            yield self.scheduler
+            self.obey()
+            completed = self.take_completed()
+        self.call_back(completed)
+        self.submitted()
 
     def take_completed(self) -> Sequence[Future[Any]]:
         """Nodes whose callbacks are due; the lock is held."""
@@ -165,11 +198,11 @@ class Executor(ABC):
         return completed
 
     @staticmethod
-    def call_back(nodes: Sequence[Future[Any]]) -> None:
-        """Call the callbacks of nodes that are over; the lock is not held."""
+    def call_back(nodes: Sequence[Future[Any]], more: Sequence[Callback] = ()) -> None:
+        """Call the callbacks of nodes that are over, and ``more``; the lock is not held."""
         for node in nodes:
             callbacks, node.callbacks = node.callbacks, None
-            for callback in callbacks or ():
+            for callback in (*(callbacks or ()), *more):
                 try:
                     callback(node)
                 except Exception:

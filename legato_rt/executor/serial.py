@@ -18,6 +18,8 @@ from legato_rt.future import FINISHED, Future
 class SerialExecutor(Executor):
     """Runs what is ready, until nothing is, inside the call that made it ready."""
 
+    inline = True
+
     def start(self) -> None:
         """Make the one worker that stands for all slots in turn."""
         self._turn = threading.RLock()
@@ -27,8 +29,11 @@ class SerialExecutor(Executor):
     def submitted(self) -> None:
         """Run all that is ready; a body's own submits run inside it."""
         with self._turn:
-            while any([self._run_slot(slot) for slot in self.slots]):
-                pass
+            ran = True
+            while ran:
+                ran = False
+                for slot in self.slots:
+                    ran = self._run_slot(slot) or ran
 
     def _run_slot(self, slot: Slot) -> bool:
         """Run what one slot finds to do; false if that is nothing."""

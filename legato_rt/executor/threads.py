@@ -17,7 +17,7 @@ from typing import Any
 from legato_rt import context
 from legato_rt.executor.base import Executor, Slot, Worker
 from legato_rt.future import FINISHED, Future
-from legato_rt.graph import Node
+from legato_rt.node import Node
 from legato_rt.scheduler import Scheduler
 
 MAX_DEPTH = 16

@@ -8,11 +8,12 @@ arrival among equals, and never a task on a worker that has no variant for it.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from collections.abc import Sequence
 
 from legato_rt.future import READY
-from legato_rt.graph import Node
+from legato_rt.node import Node
 
 Devices = frozenset[str]
 
@@ -42,6 +43,10 @@ class ReadyQueue:
     def pop(self) -> Node | None:
         """Take the first node that is still ready."""
         ranked, plain = self._ranked, self._plain
+        while plain and not ranked:
+            node = plain.popleft()
+            if node.state == READY:
+                return node
         while ranked or plain:
             if ranked and (ranked[0][0] < 0 or not plain):
                 node = heapq.heappop(ranked)[2]
@@ -96,6 +101,7 @@ class Policy:
         """Prepare for workers of these devices, numbered in order."""
         self.workers = list(workers)
         self.mine = [ReadyQueue() for _ in self.workers]
+        self.sources = [[queue] for queue in self.mine]
         self.shared: dict[Devices, ReadyQueue] = {}
         self.classes: dict[Devices, list[int]] = {}
         self.ranked = False
@@ -122,9 +128,12 @@ class Policy:
         """Queue a ready node that workers of ``devices`` can run; return what `place` chose."""
         able = self.classes.get(devices)
         if able is None:
-            able = [i for i, name in enumerate(self.workers) if name in devices]
-            self.classes[devices] = able
+            able = self.classes[devices] = [
+                i for i, name in enumerate(self.workers) if name in devices
+            ]
             self.shared[devices] = ReadyQueue()
+            for i in able:
+                self.sources[i].append(self.shared[devices])
         if node.options.priority:
             self.ranked = True
         where = self.place(node, able, by)
@@ -132,28 +141,33 @@ class Policy:
         return where
 
     def pop(self, worker: int) -> Node | None:
-        """Take the next node for an idle worker."""
-        best, top = self.mine[worker], self.mine[worker].top
-        for devices, queue in self.shared.items():
-            if self.workers[worker] in devices:
-                priority = queue.top
-                if priority is not None and (top is None or priority > top):
-                    best, top = queue, priority
-        if top is not None:
-            return best.pop()
+        """Take the next node for an idle worker: its own queue before those of all, by priority."""
+        sources = self.sources[worker]
+        if not self.ranked:
+            for queue in sources:
+                node = queue.pop()
+                if node is not None:
+                    return node
+        else:
+            best = max(sources, key=_top)
+            node = best.pop()
+            if node is not None:
+                return node
         return self._steal(worker) if self.steals else None
 
     def top(self, worker: int) -> int | None:
-        """Highest priority waiting in the queues of all, for a worker."""
-        name = self.workers[worker]
-        tops = [q.top for devices, q in self.shared.items() if name in devices]
-        return max((t for t in tops if t is not None), default=None)
+        """Highest priority that waits for a worker, or `None` if nothing does."""
+        return max((t for q in self.sources[worker] if (t := q.top) is not None), default=None)
 
     def has_work(self, worker: int) -> bool:
         """Whether `pop` would find a node."""
-        if self.mine[worker].top is not None or self.top(worker) is not None:
+        if any(queue.top is not None for queue in self.sources[worker]):
             return True
-        return self.steals and any(q.top is not None for q in self.mine)
+        name = self.workers[worker]
+        return self.steals and any(
+            queue.top is not None and other == name
+            for queue, other in zip(self.mine, self.workers, strict=True)
+        )
 
     def drain(self) -> list[Node]:
         """Take out all nodes that wait, in no order."""
@@ -173,3 +187,8 @@ class Policy:
                 if node is not None:
                     return node
         return None
+
+
+def _top(queue: ReadyQueue) -> float:
+    top = queue.top
+    return -math.inf if top is None else top

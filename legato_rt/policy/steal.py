@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from legato_rt.graph import Node
+from legato_rt.node import Node
 from legato_rt.policy.base import Policy
 
 
@@ -25,8 +25,7 @@ class Steal(Policy):
 
     def pop(self, worker: int) -> Node | None:
         """The newest of its own, then the oldest of all, then somebody else's oldest."""
-        top = self.top(worker)
-        if top is None or top <= 0:
+        if not self.ranked or (self.top(worker) or 0) <= 0:
             node = self.mine[worker].pop_last()
             if node is not None:
                 return node

@@ -1,0 +1,225 @@
+"""Nodes of the graph, and the scopes they are submitted in."""
+
+from __future__ import annotations
+
+from operator import is_
+from typing import Any
+
+from legato_rt.access import IN, OUT
+from legato_rt.arguments import ATOM, FUTURE, KINDS, Contents
+from legato_rt.data import Block, Region
+from legato_rt.errors import LegatoError, UsageError
+from legato_rt.future import STATES, WAITING, Future
+from legato_rt.placement import Choice, Plan
+from legato_rt.task import Options, Task, Variant
+
+
+class Node(Future[Any]):
+    """A task of the graph.
+
+    Attributes
+    ----------
+    waiting : int
+        Edges to it that are not released yet.
+    holes : bool
+        Whether the arguments hold futures, whose values take their place when the body starts.
+    successors, followers : list of Node or None
+        Who waits for this node's value or data; who waits only for its end.
+    accesses : list of (Region, int) or None
+        Its accesses and their directions.
+    scope : Scope or None
+        Where its own children live, once it has submitted one.
+    value : object
+        The result or the error; before that, the failed nodes among those it waits for.
+    """
+
+    __slots__ = (
+        "accesses",
+        "args",
+        "caller",
+        "choice",
+        "followers",
+        "holes",
+        "kwargs",
+        "lasti",
+        "options",
+        "plan",
+        "scope",
+        "seq",
+        "successors",
+        "variant",
+        "waiting",
+        "worker",
+    )
+
+    accesses: list[tuple[Region, int]] | None
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] | None
+    followers: list[Node] | None
+    successors: list[Node] | None
+    choice: Choice | None
+    options: Options
+    plan: Plan
+    scope: Scope | None
+    variant: Variant | None
+    worker: int
+
+    def __init__(
+        self,
+        parent: Scope,
+        seq: int,
+        plan: Plan,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        options: Options,
+        frame: Any,
+    ) -> None:
+        self.parent = parent
+        self.seq = seq
+        self.plan = plan
+        self.choice = None
+        self.args = args
+        self.kwargs = kwargs
+        self.options = options
+        self.caller = frame.f_code
+        self.lasti = frame.f_lasti
+        self.state = WAITING
+        self.waiting = 0
+        self.value = None
+        self.callbacks = self.accesses = self.followers = self.successors = None
+        self.scope = self.variant = None
+        self.worker = -1
+        self.holes = False
+
+    @property
+    def task(self) -> Task[..., Any]:
+        """What it runs."""
+        return self.plan.task
+
+    @property
+    def title(self) -> str:
+        """Name and number, as messages show them."""
+        return f"{self.options.name or self.task.name}#{self.seq}"
+
+    @property
+    def where(self) -> str:
+        """``file:line`` of the submit."""
+        lines = list(self.caller.co_positions())
+        line = lines[self.lasti // 2][0] if self.lasti // 2 < len(lines) else None
+        return f"{self.caller.co_filename}:{line or self.caller.co_firstlineno}"
+
+    @property
+    def story(self) -> str:
+        """All that is known of the node, for messages about faults."""
+        after = [n.title for n in self.successors or ()] + [n.title for n in self.followers or ()]
+        return (
+            f"{self.title} is {STATES[self.state]}: submitted at {self.where}, "
+            f"waits for {self.waiting} edges, worker {self.worker}, variant {self.variant}, "
+            f"waited for by {', '.join(after) or 'nobody'}"
+        )
+
+
+class Scope:
+    """Where the nodes of one submitter live: the program's own (``node`` is None) or a task's.
+
+    Attributes
+    ----------
+    pending : int
+        Nodes of the scope that are not over.
+    failures : list of LegatoError
+        What failed here first-hand.
+    error : LegatoError or None
+        What the task's own body raised while children were pending.
+    barriers : list of Future
+        Done as soon as nothing is pending.
+    """
+
+    __slots__ = (
+        "_granted",
+        "_grants",
+        "barriers",
+        "error",
+        "failures",
+        "node",
+        "pending",
+        "runtime",
+    )
+
+    def __init__(self, runtime: Any, node: Node | None) -> None:
+        self.runtime = runtime
+        self.node = node
+        self.pending = 0
+        self.failures: list[LegatoError] = []
+        self.error: LegatoError | None = None
+        self.barriers: list[Future[Any]] = []
+        self._grants: dict[Block, int] = {}
+        self._granted: list[tuple[Block, ...]] = []
+
+    def is_within(self, other: object) -> bool:
+        """Whether this scope is ``other`` or below it."""
+        scope: Scope | None = self
+        while scope is not None:
+            if scope is other:
+                return True
+            scope = scope.node.parent if scope.node is not None else None
+        return False
+
+    def grants(self, region: Region, mode: int) -> bool:
+        """Whether the task that owns this scope declared an access that covers another."""
+        assert self.node is not None
+        accesses = self.node.accesses or []
+        # A split changes the blocks of a region: the summary is good for these very tuples only.
+        current = [declared.blocks for declared, _ in accesses]
+        if len(current) != len(self._granted) or not all(map(is_, current, self._granted)):
+            self._granted = current
+            self._grants = {}
+            for declared, direction in accesses:
+                for block in declared.blocks:
+                    self._grants[block] = self._grants.get(block, 0) | direction
+        need = OUT if mode & OUT else IN
+        return all(_allows(self._grants.get(b, 0), need) for b in region.blocks)
+
+
+def _allows(granted: int, need: int) -> bool:
+    return bool(granted & OUT) or (need == IN and bool(granted & IN))
+
+
+KINDS[Node] = FUTURE
+
+
+def search(
+    node: Node,
+) -> tuple[list[tuple[Any, int]] | None, list[tuple[Any, int]] | None]:
+    """Futures and data in a node's arguments; only what is not simply that is looked into."""
+    signature = node.task.signature
+    modes = signature.positional_modes(len(node.args))
+    futures: list[tuple[Any, int]] = []
+    if not node.kwargs:
+        for value, mode in zip(node.args, modes, strict=True):
+            kind = KINDS.get(type(value))
+            if kind == FUTURE:
+                futures.append((value, mode))
+            elif kind != ATOM:
+                break
+        else:
+            node.holes = True
+            _check_futures(node, futures)
+            return futures, None
+    contents = Contents()
+    for name, mode, value in signature.items(node.args, node.kwargs):
+        try:
+            contents.add(value, mode)
+        except UsageError as error:
+            raise UsageError(f"{node.task.name}({name}=…): {error}") from None
+    node.holes = bool(contents.futures)
+    _check_futures(node, contents.futures)
+    return contents.futures or None, contents.data or None
+
+
+def _check_futures(node: Node, futures: list[tuple[Any, int]]) -> None:
+    for future, _ in futures:
+        if future.parent.runtime is not node.parent.runtime and not future.done():
+            raise UsageError(
+                f"an argument of {node.title} is a future of another runtime: "
+                "pass its result() instead"
+            )
