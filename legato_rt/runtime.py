@@ -89,6 +89,12 @@ class Runtime:
             strict=strict,
             trace=trace,
         )
+        self._assemble(
+            settings, policy if isinstance(policy, Policy) else settings.policy, validate
+        )
+        context.open_runtimes.append(self)
+
+    def _assemble(self, settings: Settings, policy: str | Policy, validate: bool) -> None:
         chosen = executor_class(settings.executor)
         self.reproducible = settings.reproducible
         self.strict = settings.strict
@@ -98,7 +104,7 @@ class Runtime:
         self._slots = _open_slots(self.machine)
         scheduler = CheckedScheduler if validate else Scheduler
         self.scheduler = scheduler(
-            make_policy(policy if isinstance(policy, Policy) else settings.policy),
+            make_policy(policy),
             [slot.device.name for slot in self._slots],
         )
         self.runtime = self
@@ -111,7 +117,6 @@ class Runtime:
         self.lending = Lending(self.executor)
         self._ledger = Ledger(self.executor, self.machine, settings.trace)
         self.executor.start()
-        context.open_runtimes.append(self)
 
     # -- life -------------------------------------------------------------------------------
 
@@ -222,14 +227,14 @@ class Runtime:
     def _scope(self) -> Scope:
         """The scope of whoever calls: the body that runs here, or the program."""
         here = context.frame.get()
-        if here is None or here.runtime is not self:
-            return self._root
-        node = here.node
+        node: Node | None = here.node if here is not None and here.runtime is self else None
         if node is None or node.state >= FINISHED:
             return self._root
         with self.executor.lock:
-            scope = node.scope = node.scope or Scope(self, node)
-        return scope
+            if node.scope is None:
+                node.scope = Scope(self, node)
+            found: Scope = node.scope
+        return found
 
     # -- waiting ----------------------------------------------------------------------------
 
