@@ -25,7 +25,7 @@ from legato_rt.task import task
 
 Array: TypeAlias = npt.NDArray[Any]
 
-BLOCK_BYTES = 768 * 1024
+BLOCK_BYTES = 1280 * 1024
 """Upper bound on the patches in work at a time: what an L2 cache holds beside the operands."""
 
 
@@ -161,9 +161,7 @@ def conv2d_input_grad_lowered(
         stop = min(n, start + count)
         rows, sums = columns[: (stop - start) * oh * ow], wide[: stop - start]
         np.dot(dy[start:stop].reshape(len(rows), o), filters, out=rows)
-        sums.fill(0)
-        _col2im(rows, sums, kh, kw, oh, ow, stride)
-        dx[start:stop] = sums[:, pad : pad + h, pad : pad + width]
+        _col2im(rows, sums, dx[start:stop], (kh, kw), (oh, ow), pad, stride)
 
 
 @conv2d_weight_grad.variant(
@@ -196,8 +194,7 @@ def _patches(
     for start in range(0, n, count):
         stop = min(n, start + count)
         images, rows = wide[: stop - start], columns[: (stop - start) * oh * ow]
-        images[:, pad : pad + h, pad : pad + width] = x[start:stop]
-        _im2col(images, rows, kh, kw, oh, ow, stride)
+        _im2col(x[start:stop], images, rows, (kh, kw), (oh, ow), pad, stride)
         yield start, stop, rows
 
 
@@ -232,8 +229,18 @@ _buffers = _Buffers()
 
 
 @lazy_njit
-def _im2col(images: Array, rows: Array, kh: int, kw: int, oh: int, ow: int, stride: int) -> None:
+def _im2col(
+    x: Array,
+    images: Array,
+    rows: Array,
+    kernel: tuple[int, int],
+    output: tuple[int, int],
+    pad: int,
+    stride: int,
+) -> None:
+    (kh, kw), (oh, ow) = kernel, output
     n, h, width, c = images.shape
+    images[:, pad : h - pad, pad : width - pad] = x
     lines = images.reshape(n * h, width * c)
     run = kw * c
     for i in range(n):
@@ -249,8 +256,18 @@ def _im2col(images: Array, rows: Array, kh: int, kw: int, oh: int, ow: int, stri
 
 
 @lazy_njit
-def _col2im(rows: Array, sums: Array, kh: int, kw: int, oh: int, ow: int, stride: int) -> None:
+def _col2im(
+    rows: Array,
+    sums: Array,
+    dx: Array,
+    kernel: tuple[int, int],
+    output: tuple[int, int],
+    pad: int,
+    stride: int,
+) -> None:
+    (kh, kw), (oh, ow) = kernel, output
     n, h, width, c = sums.shape
+    sums[:] = 0
     lines = sums.reshape(n * h, width * c)
     run = kw * c
     for i in range(n):
@@ -263,3 +280,4 @@ def _col2im(rows: Array, sums: Array, kh: int, kw: int, oh: int, ow: int, stride
                     target = lines[i * h + p * stride + u, left : left + run]
                     for m in range(run):
                         target[m] += source[m]
+    dx[:] = sums[:, pad : h - pad, pad : width - pad]

@@ -54,4 +54,5 @@ def _relu_grad(y: Array, dy: Array, dx: Array) -> None:
         raise ValueError("y, dy and dx must have one shape")
     zero = dx.dtype.type(0)
     for i in range(y.size):
-        dx[i] = dy[i] if y[i] > 0 else zero
+        slope = dy[i]  # read in any case, or the loop is not vectorised
+        dx[i] = slope if y[i] > 0 else zero

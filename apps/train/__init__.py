@@ -1,0 +1,1 @@
+"""Trains a small convolutional network on real handwritten digits, as a task graph."""
