@@ -57,8 +57,13 @@ class Block:
 
     @property
     def idle(self) -> bool:
-        """Whether no unfinished task uses the block."""
+        """Whether no unfinished task uses the block, and no failure in it is still to be told."""
         return all(history.idle for history in self.histories.values())
+
+    @property
+    def used(self) -> bool:
+        """Whether an unfinished task reads or writes the block."""
+        return any(past.writer is not None or past.readers for past in self.histories.values())
 
     def split_off(self, inside: Extent, outside: Extent) -> Block:
         """Shrink to ``inside``; a new block with the same past and regions gets ``outside``."""

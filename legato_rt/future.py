@@ -57,8 +57,9 @@ class Future(Generic[R]):
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for the task and return what it raised, or `None`; raises as `result` does if the
         task was cancelled or the time is over."""
-        if self.state < FINISHED:
-            self.parent.runtime.wait_for(self, timeout)
+        runtime = self.parent.runtime
+        if self.state < FINISHED or runtime.strict:
+            runtime.wait_for(self, timeout)
         if self.state == FINISHED:
             return None
         deliver(self.value)

@@ -20,6 +20,7 @@ from legato_rt.executor.base import Executor
 from legato_rt.future import FINISHED, RUNNING, Future, deliver
 from legato_rt.node import Node, Scope
 from legato_rt.placement import HOST, Plan
+from legato_rt.strict import Guard
 from legato_rt.task import Options, Task, task
 
 
@@ -43,9 +44,10 @@ class Deadline:
 class Lending:
     """Waits, on behalf of one runtime, for tasks to be done with something."""
 
-    def __init__(self, executor: Executor) -> None:
+    def __init__(self, executor: Executor, guard: Guard | None) -> None:
         self.executor = executor
         self.graph = executor.scheduler.graph
+        self.guard = guard
 
     def wait(self, items: tuple[Any, ...], scope: Scope, deadline: Deadline) -> None:
         """Wait for data and futures, or for the whole scope; raise what they failed with."""
@@ -64,13 +66,14 @@ class Lending:
             for node in failed:
                 deliver(node.value)
                 raise node.value
+        self.reclaim()
 
     @contextlib.contextmanager
     def host(self, item: Any, mode: object, scope: Scope, number: int) -> Iterator[Any]:
         """Hold an access of the program itself for the length of a ``with`` block."""
         direction = int(Direction.parse(mode))
         granted = _open_future()
-        caller = sys._getframe(3)
+        caller = sys._getframe(2)  # the with statement: contextlib is in between
         node = Node(scope, number, _HOST_PLAN, (granted,), None, Options(), caller)
         node.choice = HOST
         with self.executor.step() as scheduler:
@@ -81,6 +84,7 @@ class Lending:
         if node.state >= FINISHED:
             deliver(node.value)
             raise node.value
+        self.reclaim(item)
         try:
             yield item
         finally:
@@ -127,10 +131,18 @@ class Lending:
             If the wait could not end, because it is for the body that asks.
         """
         timeout = deadline.left()
-        if not self.executor.wait(futures, timeout):
+        done = self.executor.wait(futures, timeout)
+        self.reclaim()
+        if not done:
             if timeout is None:
                 raise UsageError(f"{what} cannot be waited for: it waits for the body that asks")
             raise TimeoutError(f"{what} is not done in time")
+
+    def reclaim(self, granted: Any = None) -> None:
+        """Under ``strict``, make writable what is the program's again."""
+        if self.guard is not None:
+            with self.executor.lock:
+                self.guard.reclaim(granted)
 
     def check_plain_call(
         self, task: Task[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], scope: Scope

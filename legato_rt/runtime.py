@@ -26,6 +26,7 @@ from legato_rt.policy.base import Policy
 from legato_rt.report import Report
 from legato_rt.scheduler import Scheduler
 from legato_rt.settings import Settings
+from legato_rt.strict import Guard
 from legato_rt.task import Options, Task
 from legato_rt.trace import Trace
 
@@ -107,6 +108,7 @@ class Runtime:
             make_policy(policy),
             [slot.device.name for slot in self._slots],
         )
+        self._guard = Guard(self.scheduler.graph) if settings.strict else None
         self.runtime = self
         self._root = Scope(self, None)
         self._plans: dict[Task[..., Any], Plan] = {}
@@ -114,7 +116,7 @@ class Runtime:
         self._state = "open"
         self._tokens: list[Any] = []
         self.executor = chosen(self, self.scheduler, self._slots)
-        self.lending = Lending(self.executor)
+        self.lending = Lending(self.executor, self._guard)
         self._ledger = Ledger(self.executor, self.machine, settings.trace)
         self.executor.start()
 
@@ -187,6 +189,8 @@ class Runtime:
         bound: dict[str, Any] | None = None
         if kwargs or not signature.takes(len(args)):
             args, bound = signature.bind(*args, **kwargs)
+        if self._guard is not None:
+            args, bound = self._guard.lend(task, args, bound)
         plan = self._plans.get(task)
         if plan is None or plan.source is not task.variants:
             plan = self._plans[task] = Plan(task, self._accepts, self.reproducible)

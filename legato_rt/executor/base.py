@@ -19,6 +19,7 @@ from legato_rt.machine import Device
 from legato_rt.node import Node
 from legato_rt.ownership import own_value
 from legato_rt.scheduler import Scheduler
+from legato_rt.strict import explain_write, shielded
 from legato_rt.task import Task, Variant
 
 logger = logging.getLogger(__name__)
@@ -110,6 +111,7 @@ class Executor(ABC):
         self.runtime = runtime
         self.scheduler = scheduler
         self.slots = list(slots)
+        self.strict: bool = runtime.strict
         self.lock = Lock()
         self.workers: list[Worker] = []
 
@@ -145,6 +147,8 @@ class Executor(ABC):
             if node.holes:
                 args = tuple([a.value if type(a) is Node else resolve(a) for a in args])
                 kwargs = kwargs and {name: resolve(value) for name, value in kwargs.items()}
+            if self.strict:
+                args, kwargs = shielded(node, args, kwargs)
             if slot.direct and not kwargs:
                 value = variant.function(*args)
             else:
@@ -152,6 +156,8 @@ class Executor(ABC):
             if KINDS.get(type(value)) != ATOM:
                 value = own_value(self.runtime, node, value)
         except BaseException as error:
+            if self.strict:
+                error = explain_write(error, node, args, kwargs)
             failure = self._failure(node, error, slot)
         stop = clock()
         worker.depth -= 1
