@@ -1,0 +1,1 @@
+"""Factorises a random symmetric positive definite matrix, tile by tile, as a task graph."""
