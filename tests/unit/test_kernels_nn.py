@@ -1,11 +1,9 @@
 """The network kernels: every variant against the reference, every gradient against differences."""
 
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,8 +18,8 @@ from legato_rt.kernels.softmax_cross_entropy import (
     softmax_cross_entropy,
     softmax_cross_entropy_grad,
 )
+from tests.helpers.kernels import Array, arrays, assert_close, differences, stale, variants
 
-Array = npt.NDArray[Any]
 DTYPES = [np.float32, np.float64]
 
 # (N, H, W, C), (KH, KW, O), pad, stride
@@ -38,22 +36,6 @@ GEOMETRIES = [
 ]
 
 
-def variants(task: Any, *args: Any, **kwargs: Any) -> list[Callable[..., None]]:
-    """Return the CPU implementations beside the reference that accept these arguments."""
-    found = [
-        variant.function
-        for variant in task.variants[1:]
-        if variant.kind == "cpu" and (variant.when is None or variant.when(*args, **kwargs))
-    ]
-    assert found, f"no variant of {task} takes these arguments"
-    return found
-
-
-def arrays(seed: int, dtype: Any, *shapes: tuple[int, ...]) -> list[Array]:
-    rng = np.random.default_rng(seed)
-    return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
-
-
 def conv_case(
     images: tuple[int, int, int, int],
     filters: tuple[int, int, int],
@@ -65,32 +47,6 @@ def conv_case(
     output = (n, output_side(h, kh, pad, stride), output_side(w, kw, pad, stride), o)
     x, w_, b, dy = arrays(1, dtype, images, (kh, kw, c, o), (o,), output)
     return x, w_, b, dy
-
-
-def assert_close(got: Array, expected: Array) -> None:
-    """Compare relative to the largest element: sums of many terms cancel."""
-    assert got.dtype == expected.dtype
-    scale = float(np.abs(expected).max(initial=1.0))
-    rtol = 1e-5 if got.dtype == np.float32 else 1e-12
-    np.testing.assert_allclose(got, expected, rtol=0, atol=scale * rtol)
-
-
-def differences(f: Callable[[], float], x: Array, step: float = 1e-6) -> Array:
-    """Return the gradient of f with respect to x by central differences."""
-    slope = np.empty_like(x)
-    for i in np.ndindex(x.shape):
-        kept = x[i]
-        x[i] = kept + step
-        above = f()
-        x[i] = kept - step
-        slope[i] = (above - f()) / (2 * step)
-        x[i] = kept
-    return slope
-
-
-def stale(*likes: Array) -> list[Array]:
-    """Return arrays of these shapes that hold NaN, as an output may before it is written."""
-    return [np.full_like(like, np.nan) for like in likes]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -369,6 +325,27 @@ def test_sgd(shape: tuple[int, ...], decay: float, dtype: Any) -> None:
     for got_weights, got_velocity in states:
         assert_close(got_weights, weights.astype(dtype))
         assert_close(got_velocity, velocity.astype(dtype))
+
+
+def test_variants_take_read_only_inputs() -> None:
+    x, w, b, dy = conv_case((2, 4, 4, 3), (3, 3, 5), 1, 1, np.float32)
+    pooled = x[:, ::2, ::2].copy()
+    for array in (x, w, b, dy, pooled):
+        array.flags.writeable = False
+    calls: list[tuple[Any, list[Array], list[Array]]] = [
+        (conv2d, [x, w, b], [dy]),
+        (conv2d_input_grad, [dy, w], [x]),
+        (conv2d_weight_grad, [x, dy], [w, b]),
+        (maxpool, [x], [pooled]),
+        (maxpool_grad, [x, pooled], [x]),
+        (relu_grad, [x, x], [x]),
+    ]
+    for task, inputs, likes in calls:
+        outputs = stale(*likes)
+        extra = [1] if task.name.startswith("conv") else []
+        for variant in variants(task, *inputs, *outputs, *extra):
+            variant(*inputs, *outputs, *extra)
+            assert not any(np.isnan(output).any() for output in outputs)
 
 
 def test_same_bits_on_every_thread() -> None:
