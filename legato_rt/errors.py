@@ -9,6 +9,7 @@
     │   ├── LentDataError     the program touches data that a running graph holds
     │   ├── AccessError       a task touches what it did not declare
     │   ├── SettingError      a setting, option or file has a value that cannot be used
+    │   │   └── FormatError   a file's content; the message names the file and the line or field
     │   └── UnsupportedError  an option that this executor cannot honour, refused not ignored
     ├── PlacementError        no device can take the task
     ├── TaskError             a task's body raised; the user's exception is its __cause__
@@ -28,6 +29,7 @@ __all__ = [
     "CancelledError",
     "ClosedError",
     "DependencyError",
+    "FormatError",
     "IllegalTransition",
     "InternalError",
     "LegatoError",
@@ -76,6 +78,27 @@ class AccessError(UsageError):
 
 class SettingError(UsageError, ValueError):
     """A setting has a value that cannot be used."""
+
+
+class FormatError(SettingError):
+    """A file holds what its format does not allow; the message names the file and the place.
+
+    Attributes
+    ----------
+    file : str
+        The file, or what stands for one.
+    place : str
+        ``line 7`` or a field's path such as ``tasks[3].seconds``; empty for the file as a whole.
+    """
+
+    def __init__(self, file: object, place: str, problem: str) -> None:
+        super().__init__(": ".join(part for part in (str(file), place, problem) if part))
+        self.file = str(file)
+        self.place = place
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return FormatError, (self.file, self.place, self.problem)
 
 
 class UnsupportedError(UsageError):
