@@ -109,9 +109,11 @@ class Space:
         The scope whose tasks own the data (see `legato_rt.graph`).
     item : object or None
         For an object tracked by identity, the object, held while tasks use it.
+    exact : bool
+        Whether no two blocks share a byte; they may only where exact was too hard.
     """
 
-    __slots__ = ("blocks", "grid", "item", "owner", "periods", "regions", "start", "stop")
+    __slots__ = ("blocks", "exact", "grid", "item", "owner", "periods", "regions", "start", "stop")
 
     def __init__(self, start: int = 0, stop: int = 0, periods: tuple[int, ...] = ()) -> None:
         self.start = start
@@ -122,6 +124,7 @@ class Space:
         self.blocks: list[Block] = []
         self.regions: dict[Layout | None, Region] = {}
         self.grid = Grid(start, periods)
+        self.exact = True
 
     @property
     def idle(self) -> bool:
@@ -147,6 +150,7 @@ class Space:
             region.space = self
             self.regions[layout] = region
         self.owner = self.owner or other.owner
+        self.exact = self.exact and other.exact
         other.blocks, other.regions = [], {}
 
     def forget(self) -> None:
@@ -172,34 +176,36 @@ class Space:
                 self.grid.replace(index, parts[0])
                 self._add(other)
             found.append(block)
-        rest = extent if coarse else _remainder(extent, found)
+        rest = self._remainder(extent, found, coarse)
         if rest is not None:
             block = Block(rest)
             self._add(block)
             found.append(block)
         return found, coarse
 
+    def _remainder(self, extent: Extent, blocks: list[Block], coarse: bool) -> Extent | None:
+        """What of ``extent`` no block holds; more than that where exact is too hard."""
+        extents = [block.extent for block in blocks if block.extent is not None]
+        sizes = [other.size() for other in extents]
+        size = extent.size()
+        known = size is not None and None not in sizes
+        if known and self.exact and not coarse and sum(s for s in sizes if s) == size:
+            return None
+        rest = extent
+        for other in extents:
+            parts = rest.split(other)
+            if parts is None:
+                self.exact = False
+            elif parts[1] is None:
+                return None
+            else:
+                rest = parts[1]
+        return rest
+
     def _add(self, block: Block) -> None:
         assert block.extent is not None
         self.blocks.append(block)
         self.grid.append(block.extent)
-
-
-def _remainder(extent: Extent, blocks: list[Block]) -> Extent | None:
-    """What of ``extent`` no block holds; more than that where exact is too hard."""
-    sizes = [block.extent.size() for block in blocks if block.extent is not None]
-    size = extent.size()
-    if size is not None and None not in sizes and sum(s for s in sizes if s is not None) == size:
-        return None
-    rest = extent
-    for block in blocks:
-        assert block.extent is not None
-        parts = rest.split(block.extent)
-        if parts is not None:
-            if parts[1] is None:
-                return None
-            rest = parts[1]
-    return rest
 
 
 class _ViewRef(weakref.ref[Array]):
