@@ -58,6 +58,7 @@ class CpuBackend:
     """Driver of the machine's own cores."""
 
     kind = "cpu"
+    runs = ("cpu",)
 
     def discover(self) -> Sequence[Device]:
         """One device with a worker for each core that this process may use."""

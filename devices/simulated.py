@@ -33,13 +33,13 @@ class SimulatedBackend:
     """Driver of one accelerator that is not there."""
 
     kind = "simulated"
+    runs = ("simulated", "cpu")
 
     def discover(self) -> Sequence[Device]:
         """The one device, with one worker."""
         power = ConstantPower(active_w=30.0, idle_w=5.0)
-        accepts = ("simulated", "cpu")
         detail = "stands for an accelerator; runs on the CPU"
-        return [Device("simulated", self.kind, accepts, 1, power, detail, simulated=True)]
+        return [Device("simulated", self.kind, self.runs, 1, power, detail, simulated=True)]
 
     def problems(self) -> Sequence[str]:
         """None: it needs nothing."""

@@ -15,6 +15,7 @@ import functools
 import pathlib
 import types
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -157,3 +158,21 @@ def _has_future(value: Any) -> bool:
     if kind == DICT:
         return any(_has_future(item) for item in value.values())
     return kind == FUTURE
+
+
+def rebuilt(value: Any, change: Callable[[Any], Any], depth: int = 0) -> Any:
+    """A value with ``change`` applied to each array in it; containers are copied where needed."""
+    if isinstance(value, np.ndarray):
+        return change(value)
+    kind = kind_of(value)
+    if kind not in (TUPLE, LIST, DICT) or depth > 100:
+        return value
+    items = list(value.values() if kind == DICT else value)
+    changed = [rebuilt(item, change, depth + 1) for item in items]
+    if all(a is b for a, b in zip(items, changed, strict=True)):
+        return value
+    if kind == DICT:
+        return dict(zip(value, changed, strict=True))
+    if kind == LIST:
+        return changed
+    return type(value)(*changed) if hasattr(value, "_fields") else type(value)(changed)

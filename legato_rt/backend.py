@@ -7,7 +7,7 @@ A driver is one object that fulfils `Backend`, named in the entry point group
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from importlib import metadata
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,6 +15,33 @@ from legato_rt.errors import SettingError
 from legato_rt.machine import Device, Machine
 
 GROUP = "legato_rt.backends"
+
+
+class DeviceMemory(Protocol):
+    """Memory of a device that is not host memory; every method returns when it is done."""
+
+    def allocate(self, view: Any) -> Any:
+        """A device array of the shape and dtype of a host array, dense, with any contents.
+
+        Raises
+        ------
+        DeviceOutOfMemory
+        """
+
+    def on_worker(self, array: Any, worker: int) -> Any:
+        """The same array as one worker of the device uses it, for instance on its queue."""
+
+    def upload(self, view: Any, array: Any) -> None:
+        """Copy a host array, of any strides, to a device array."""
+
+    def download(self, array: Any, view: Any) -> None:
+        """Copy a device array to a host array of any strides."""
+
+    def copy_from_peer(self, source: Any, target: Any) -> None:
+        """Copy an array of another device of the same kind."""
+
+    def free(self, array: Any) -> None:
+        """Give a device array back."""
 
 
 @runtime_checkable
@@ -25,6 +52,10 @@ class Session(Protocol):
     ----------
     direct : bool
         Optional: true if `call` would do nothing but call the function, so that it is left out.
+    memory : DeviceMemory
+        Optional: where arrays must be for `call`, which then gets them from there.
+    turn : context manager
+        Optional: held while a variant runs, so that one worker computes and another copies.
     """
 
     def call(
@@ -51,9 +82,13 @@ class Backend(Protocol):
     ----------
     kind : str
         The kind of its devices.
+    runs : tuple of str
+        Kinds of variants that its devices run. Unless asked for by name, a driver is loaded only
+        where a task has such a variant.
     """
 
     kind: str
+    runs: tuple[str, ...]
 
     def discover(self) -> Sequence[Device]:
         """The devices that can be used now; none is no error."""
@@ -88,7 +123,14 @@ def backends() -> dict[str, Backend]:
     return found
 
 
-def discover() -> Machine:
-    """The machine this process runs on, with the devices of all installed drivers."""
-    devices = [device for backend in backends().values() for device in backend.discover()]
+def discover(kinds: Container[str] | None = None) -> Machine:
+    """The machine this process runs on.
+
+    Parameters
+    ----------
+    kinds : container of str, optional
+        Ask only the drivers of these kinds; all installed ones by default.
+    """
+    asked = [b for b in backends().values() if kinds is None or b.kind in kinds]
+    devices = [device for backend in asked for device in backend.discover()]
     return Machine(tuple(sorted(devices, key=lambda d: (d.simulated, d.kind != "cpu", d.name))))

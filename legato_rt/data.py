@@ -46,14 +46,20 @@ class Block:
         For each scope of submission, who reads and writes the block (see `legato_rt.graph`).
     regions : list of Region
         The regions that this block is part of.
+    home : bool
+        Whether host memory holds the current bytes.
+    replicas : dict of Replica to None
+        Copies elsewhere that hold the current bytes (see `legato_rt.memory`).
     """
 
-    __slots__ = ("extent", "histories", "regions")
+    __slots__ = ("extent", "histories", "home", "regions", "replicas")
 
     def __init__(self, extent: Extent | None) -> None:
         self.extent = extent
         self.histories: dict[Any, Any] = {}
         self.regions: list[Region] = []
+        self.home = True
+        self.replicas: dict[Any, None] = {}
 
     @property
     def idle(self) -> bool:
@@ -71,6 +77,7 @@ class Block:
         other = Block(outside)
         other.histories = {scope: past.copy() for scope, past in self.histories.items()}
         other.regions = list(self.regions)
+        other.home, other.replicas = self.home, dict(self.replicas)
         for region in self.regions:
             region.blocks = (*region.blocks, other)
         return other

@@ -14,6 +14,10 @@
     ├── PlacementError        no device can take the task
     ├── TaskError             a task's body raised; the user's exception is its __cause__
     ├── DependencyError       a task did not run because one it needs failed
+    ├── DeviceError           a device driver's error, with its own message
+    │   ├── DeviceOutOfMemory     a device cannot hold what a task needs at once
+    │   ├── BuildError            a kernel does not compile; the log has the source line
+    │   └── DeviceLost            the device does not answer any more
     ├── CancelledError        the task was cancelled (also a concurrent.futures.CancelledError)
     └── InternalError         a fault of legato_rt itself: please report it
         └── IllegalTransition
@@ -26,9 +30,13 @@ from collections.abc import Sequence
 
 __all__ = [
     "AccessError",
+    "BuildError",
     "CancelledError",
     "ClosedError",
     "DependencyError",
+    "DeviceError",
+    "DeviceLost",
+    "DeviceOutOfMemory",
     "FormatError",
     "IllegalTransition",
     "InternalError",
@@ -166,6 +174,22 @@ class DependencyError(LegatoError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return DependencyError, (self.args[0], self.roots)
+
+
+class DeviceError(LegatoError):
+    """A device driver's error, with the driver's own message."""
+
+
+class DeviceOutOfMemory(DeviceError):
+    """A device cannot hold what a task needs at once."""
+
+
+class BuildError(DeviceError):
+    """A kernel does not compile; the message holds the compiler's log and the source line."""
+
+
+class DeviceLost(DeviceError):
+    """The device does not answer any more."""
 
 
 class CancelledError(LegatoError, concurrent.futures.CancelledError):

@@ -34,7 +34,9 @@ class Ledger:
             for worker in list(self._executor.workers)
             for seq, task, variant, slot, start, stop, ok in list(worker.log)
         ]
-        return Trace([slot.name for slot in self._executor.slots], records)
+        transfers = self._executor.transfers
+        copies = transfers.copies if transfers is not None else ()
+        return Trace([slot.name for slot in self._executor.slots], records, copies)
 
     def report(self) -> Report:
         """The summary up to now, or up to the end."""

@@ -61,6 +61,7 @@ class Lending:
             future.result(deadline.left())
         for item, _ in contents.data:
             self.data(item, INOUT, scope, deadline)
+            self.bring_home(item, INOUT)
             with self.executor.lock:
                 failed = self.graph.failures(item, scope)
             for node in failed:
@@ -85,6 +86,7 @@ class Lending:
             deliver(node.value)
             raise node.value
         self.reclaim(item)
+        self.bring_home(item, direction)
         try:
             yield item
         finally:
@@ -98,6 +100,7 @@ class Lending:
             deadline = Deadline(timeout)
             for item, _ in Contents().add(value, IN).data:
                 self.data(item, IN, future.parent, deadline)
+                self.bring_home(item, IN)
         return value
 
     def scope(self, scope: Scope, deadline: Deadline) -> None:
@@ -138,6 +141,11 @@ class Lending:
                 raise UsageError(f"{what} cannot be waited for: it waits for the body that asks")
             raise TimeoutError(f"{what} is not done in time")
 
+    def bring_home(self, item: Any, mode: int) -> None:
+        """Make data that a device may hold valid in host memory."""
+        if self.executor.transfers is not None:
+            self.executor.transfers.bring_home(item, mode)
+
     def reclaim(self, granted: Any = None) -> None:
         """Under ``strict``, make writable what is the program's again."""
         if self.guard is not None:
@@ -166,6 +174,8 @@ class Lending:
                 f"{task.name}(…) was called on data that {users[0].title} (submitted at "
                 f"{users[0].where}) uses: call {task.name}.submit(…), or legato_rt.wait(…) first"
             )
+        for item, mode in contents.data:
+            self.bring_home(item, mode)
 
     def _open(self, barrier: Future[None]) -> None:
         with self.executor.step():

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from legato_rt.arguments import DATA, DICT, LIST, TUPLE, kind_of
+from legato_rt.access import IN
+from legato_rt.arguments import DATA, DICT, LIST, TUPLE, Contents, kind_of
 from legato_rt.errors import AccessError
 from legato_rt.node import Node
 
@@ -33,6 +34,9 @@ def own_value(runtime: Any, node: Node, value: Any) -> Any:
         )
     if node.scope is not None and node.scope.pending:
         runtime.wait_for_children(node)
+    if runtime.executor.transfers is not None:
+        for item, _ in Contents().add(value, IN).data:
+            runtime.executor.transfers.bring_home(item, IN)
     return _copied(runtime, node, value, 0)
 
 

@@ -25,6 +25,10 @@ class Choice:
         self.by_device = dict(by_device)
         self.devices = frozenset(by_device)
 
+    def without(self, device: str) -> Choice:
+        """The same choice with one device less."""
+        return Choice({name: v for name, v in self.by_device.items() if name != device})
+
 
 HOST = Choice({})
 """The choice of a node that stands for the program's own use of data: no device runs it."""

@@ -27,7 +27,7 @@ from legato_rt.report import Report
 from legato_rt.scheduler import Scheduler
 from legato_rt.settings import Settings
 from legato_rt.strict import Guard
-from legato_rt.task import Options, Task
+from legato_rt.task import Options, Task, variant_kinds
 from legato_rt.trace import Trace
 
 
@@ -56,6 +56,8 @@ class Runtime:
         returned value must not share memory with tracked data.
     trace : bool, optional
         Keep a record of every body that runs, in `trace`.
+    memory_limit : int or str, optional
+        Bytes that each device with a memory of its own may hold, for instance ``"512MiB"``.
     validate : bool, optional
         Check the scheduler's invariants after every step; slow, for tests.
 
@@ -79,6 +81,7 @@ class Runtime:
         reproducible: bool | None = None,
         strict: bool | None = None,
         trace: bool | None = None,
+        memory_limit: int | str | None = None,
         validate: bool = False,
     ) -> None:
         settings = Settings.load(
@@ -89,6 +92,7 @@ class Runtime:
             reproducible=reproducible,
             strict=strict,
             trace=trace,
+            memory_limit=memory_limit,
         )
         self._assemble(
             settings, policy if isinstance(policy, Policy) else settings.policy, validate
@@ -100,6 +104,7 @@ class Runtime:
         self.reproducible = settings.reproducible
         self.strict = settings.strict
         self.keeps_trace = settings.trace
+        self.memory_limit_bytes = settings.memory_limit
         self.machine = _machine(settings)
         self._accepts = {d.name: d.accepts for d in self.machine.devices}
         self._slots = _open_slots(self.machine)
@@ -173,6 +178,8 @@ class Runtime:
             with self.executor.step() as scheduler:
                 scheduler.cancel_all()
         self.lending.scope(self._root, Deadline())
+        if self.executor.transfers is not None:
+            self.executor.transfers.bring_all_home()
 
     # -- submitting -------------------------------------------------------------------------
 
@@ -325,7 +332,12 @@ class Runtime:
 
 
 def _machine(settings: Settings) -> Machine:
-    machine = discover().select(settings.devices)
+    if settings.devices is None:
+        # A driver that no task could use is not even loaded: that would take longer than many runs.
+        kinds = {b.kind for b in backends().values() if variant_kinds.intersection(b.runs)}
+    else:
+        kinds = {name.split(":")[0] for name in settings.devices}
+    machine = discover(kinds).select(settings.devices)
     if settings.workers is not None:
         machine = machine.with_workers("cpu", settings.workers)
     if not machine.devices:
@@ -338,6 +350,16 @@ def _open_slots(machine: Machine) -> list[Slot]:
     for device in machine.devices:
         session = backends()[device.kind].open(device)
         for number in range(device.workers):
-            direct = getattr(session, "direct", False)
-            slots.append(Slot(len(slots), device, session, number, device.name, direct))
+            slots.append(
+                Slot(
+                    len(slots),
+                    device,
+                    session,
+                    number,
+                    device.name,
+                    direct=getattr(session, "direct", False),
+                    has_memory=getattr(session, "memory", None) is not None,
+                    turn=getattr(session, "turn", contextlib.nullcontext()),
+                )
+            )
     return slots

@@ -8,6 +8,8 @@
        │                    │   └────────┴──▶ finished / failed     cancelled
        └── a failure among what it waits for ──────▶ failed
 
+A node that its device had no room for goes from running back to ready, for other devices.
+
 It holds no thread, clock, device or random source.  An executor calls `submit`, `next`, `finish`,
 `fail` and `cancel`, runs what they return, and after each call obeys two lists: `wakes`, workers
 that have something to look for, and `completed`, nodes whose callbacks are due.
@@ -41,7 +43,7 @@ from legato_rt.policy.base import Policy
 TRANSITIONS: dict[int, tuple[int, ...]] = {
     WAITING: (READY, FAILED, CANCELLED),
     READY: (RUNNING, CANCELLED, FAILED),
-    RUNNING: (JOINING, FINISHED, FAILED),
+    RUNNING: (JOINING, FINISHED, FAILED, READY),
     JOINING: (FINISHED, FAILED),
     FINISHED: (),
     FAILED: (),
@@ -176,6 +178,20 @@ class Scheduler:
             node.state = FAILED
             self._over(node, worker, False)
         return self.next(worker) if onward else None
+
+    def retreat(self, node: Node, worker: int) -> bool:
+        """Put a node back that its device could not take; false if no other device can."""
+        choice = node.choice
+        assert choice is not None
+        others = choice.without(self.workers[worker])
+        if not others.devices:
+            return False
+        if node.state != RUNNING:
+            raise self._illegal(node, READY)
+        node.choice = others
+        node.state = WAITING
+        self._ready(node, worker)
+        return True
 
     def cancel(self, node: Node) -> bool:
         """Cancel a node that has not started; what depends on it fails.

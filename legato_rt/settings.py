@@ -6,6 +6,7 @@ The file is looked for in the working directory and holds the same names at its 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -27,6 +28,7 @@ class Settings:
     reproducible: bool = False
     strict: bool = False
     trace: bool = False
+    memory_limit: int | None = None
 
     @classmethod
     def load(cls, **given: Any) -> Settings:
@@ -89,7 +91,22 @@ def _parse(name: str, text: str, source: str) -> Any:
     return _check(name, text, source)
 
 
+def _bytes(text: str, source: str) -> int:
+    match = re.fullmatch(r"\s*(\d+)\s*([KMGT]i?)?B?\s*", text, re.IGNORECASE)
+    if match is None:
+        raise SettingError(f"{source}={text!r}: bytes are needed, for instance 512MiB")
+    prefix = (match[2] or "").upper()
+    factor = 1024 if prefix.endswith("I") else 1000
+    exponent = " KMGT".index(prefix[:1] or " ")
+    return int(match[1]) * int(factor**exponent)
+
+
 def _check(name: str, value: Any, source: str) -> Any:
+    if name == "memory_limit":
+        nbytes = _bytes(value, source) if isinstance(value, str) else value
+        if isinstance(nbytes, bool) or not isinstance(nbytes, int) or nbytes < 1:
+            raise SettingError(f"{source}: memory_limit is a number of bytes, not {value!r}")
+        return nbytes
     if name == "workers":
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 4096:
             raise SettingError(f"{source}: workers is a whole number from 1 to 4096, not {value!r}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import linecache
 import re
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from legato_rt.access import IN
-from legato_rt.arguments import DICT, LIST, TUPLE, kind_of
+from legato_rt.arguments import rebuilt
 from legato_rt.errors import AccessError
 from legato_rt.graph import Graph
 from legato_rt.node import Node
@@ -37,7 +37,7 @@ class Guard:
         self, task: Task[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any] | None
     ) -> tuple[tuple[Any, ...], dict[str, Any] | None]:
         """Arguments with aliases in place of arrays, which are read-only for the program now."""
-        found = [_rebuilt(value, self._alias) for _, _, value in task.signature.items(args, kwargs)]
+        found = [rebuilt(value, self._alias) for _, _, value in task.signature.items(args, kwargs)]
         count = len(args)
         keywords = dict(zip(kwargs or {}, found[count:], strict=True)) if kwargs else None
         return tuple(found[:count]), keywords
@@ -83,37 +83,34 @@ class Guard:
 
 
 def shielded(
-    node: Node, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None
-) -> tuple[tuple[Any, ...], dict[str, Any] | None]:
+    node: Node, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments of a body with all arrays that it only reads made read-only."""
     found = [
-        _rebuilt(value, _read_only) if mode == IN else value
+        rebuilt(value, _read_only) if mode == IN else value
         for _, mode, value in node.task.signature.items(args, kwargs)
     ]
     count = len(args)
-    return tuple(found[:count]), dict(zip(kwargs, found[count:], strict=True)) if kwargs else None
+    return tuple(found[:count]), dict(zip(kwargs, found[count:], strict=True))
 
 
 def explain_write(
     error: BaseException, node: Node, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None
-) -> BaseException:
-    """An error that names task and argument, if a body wrote what it declared `In`."""
+) -> None:
+    """Raise an error that names task and argument, if a body wrote what it declared `In`."""
     if not re.search(r"read-?only", str(error)):
-        return error
+        return
     reads = {
         name: value
         for name, mode, value in node.task.signature.items(args, kwargs)
         if mode == IN and isinstance(value, np.ndarray)
     }
     written = _names_at_fault(error.__traceback__, reads) or sorted(reads)
-    if not written:
-        return error
-    better = AccessError(
-        f"{node.title} writes {' or '.join(written)}, which {node.task.name} declares In: "
-        "declare it InOut, or write a copy"
-    )
-    better.__cause__ = error
-    return better
+    if written:
+        raise AccessError(
+            f"{node.title} writes {' or '.join(written)}, which {node.task.name} declares In: "
+            "declare it InOut, or write a copy"
+        ) from error
 
 
 def _names_at_fault(trace: TracebackType | None, reads: Mapping[str, Array]) -> list[str]:
@@ -140,21 +137,3 @@ def _read_only(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _rebuilt(value: Any, change: Callable[[Array], Array], depth: int = 0) -> Any:
-    """A value with ``change`` applied to each array in it; containers are copied where needed."""
-    if isinstance(value, np.ndarray):
-        return change(value)
-    kind = kind_of(value)
-    if kind not in (TUPLE, LIST, DICT) or depth > 100:
-        return value
-    items = list(value.values() if kind == DICT else value)
-    changed = [_rebuilt(item, change, depth + 1) for item in items]
-    if all(a is b for a, b in zip(items, changed, strict=True)):
-        return value
-    if kind == DICT:
-        return dict(zip(value, changed, strict=True))
-    if kind == LIST:
-        return changed
-    return type(value)(*changed) if hasattr(value, "_fields") else type(value)(changed)

@@ -69,6 +69,9 @@ class Options:
 
 DEFAULTS = Options()
 
+variant_kinds: set[str] = {"cpu"}
+"""Device kinds for which any task of the process has a variant."""
+
 
 class Task(Generic[P, R]):
     """A function that runs as a task; made by :func:`task`.
@@ -124,6 +127,8 @@ class Task(Generic[P, R]):
             raise UsageError(
                 f"@{self.name}.variant needs a device kind: @{self.name}.variant('cpu')"
             )
+
+        variant_kinds.add(kind)
 
         def register(function: F) -> F:
             self.variants = (*self.variants, Variant(kind, function, when))

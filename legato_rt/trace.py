@@ -37,6 +37,27 @@ class Record(NamedTuple):
     ok: bool
 
 
+class Copy(NamedTuple):
+    """One copy between memories.
+
+    Attributes
+    ----------
+    what : str
+        ``upload``, ``download`` or ``peer``.
+    device : str
+        The device copied to, or for a download from.
+    nbytes : int
+    start_ns, stop_ns : int
+        On the clock of `time.perf_counter_ns`.
+    """
+
+    what: str
+    device: str
+    nbytes: int
+    start_ns: int
+    stop_ns: int
+
+
 class Trace(Sequence[Record]):
     """Records in the order in which their bodies ended, per worker.
 
@@ -44,10 +65,15 @@ class Trace(Sequence[Record]):
     ----------
     devices : sequence of str
         Device name of each worker.
+    records : sequence of Record
+    copies : sequence of Copy
     """
 
-    def __init__(self, devices: Sequence[str], records: Sequence[Record]) -> None:
+    def __init__(
+        self, devices: Sequence[str], records: Sequence[Record], copies: Sequence[Copy] = ()
+    ) -> None:
         self.devices = list(devices)
+        self.copies = list(copies)
         self._records = list(records)
 
     def __len__(self) -> int:
@@ -80,6 +106,16 @@ class Trace(Sequence[Record]):
                     "ok": r.ok,
                 }
                 for r in self
+            ],
+            "copies": [
+                {
+                    "what": c.what,
+                    "device": c.device,
+                    "bytes": c.nbytes,
+                    "start_s": (c.start_ns - origin) / 1e9,
+                    "stop_s": (c.stop_ns - origin) / 1e9,
+                }
+                for c in self.copies
             ],
         }
         path.parent.mkdir(parents=True, exist_ok=True)

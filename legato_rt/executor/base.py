@@ -6,16 +6,18 @@ import contextlib
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
 from legato_rt.arguments import ATOM, KINDS, resolve
 from legato_rt.backend import Session
-from legato_rt.errors import LegatoError, TaskError
+from legato_rt.errors import DeviceOutOfMemory, LegatoError, TaskError
+from legato_rt.executor.transfers import Transfers
 from legato_rt.future import Callback, Future
 from legato_rt.machine import Device
+from legato_rt.memory import MemoryNode, Replica
 from legato_rt.node import Node
 from legato_rt.ownership import own_value
 from legato_rt.scheduler import Scheduler
@@ -43,6 +45,10 @@ class Slot:
         Counted within the device.
     direct : bool
         Whether a variant is called as it is, without `Session.call`.
+    has_memory : bool
+        Whether variants work on copies in the device's own memory.
+    turn : context manager
+        Held while a variant runs.
     """
 
     index: int
@@ -51,6 +57,8 @@ class Slot:
     number: int
     name: str
     direct: bool
+    has_memory: bool
+    turn: contextlib.AbstractContextManager[Any]
 
 
 class Worker:
@@ -92,6 +100,19 @@ def add_up(records: Iterable[RecordTuple], totals: Totals) -> None:
         totals[task.name, worker] = (count + 1, failed + (not ok), spent + stop - start)
 
 
+def _transfers(executor: Executor, runtime: Any) -> Transfers | None:
+    """What keeps the memories of the devices coherent, if one has a memory of its own."""
+    memories = {
+        slot.name: (slot.session.memory, MemoryNode(slot.name, runtime.memory_limit_bytes))  # type: ignore[attr-defined]
+        for slot in executor.slots
+        if slot.has_memory
+    }
+    if not memories:
+        return None
+    registry = executor.scheduler.graph.registry
+    return Transfers(registry, executor.lock, memories, runtime.keeps_trace)
+
+
 class Executor(ABC):
     """Runs the nodes that a scheduler starts.
 
@@ -113,6 +134,8 @@ class Executor(ABC):
         self.slots = list(slots)
         self.strict: bool = runtime.strict
         self.lock = Lock()
+        self.transfers = _transfers(self, runtime)
+        self._plain = not self.strict and self.transfers is None
         self.workers: list[Worker] = []
 
     @abstractmethod
@@ -147,17 +170,13 @@ class Executor(ABC):
             if node.holes:
                 args = tuple([a.value if type(a) is Node else resolve(a) for a in args])
                 kwargs = kwargs and {name: resolve(value) for name, value in kwargs.items()}
-            if self.strict:
-                args, kwargs = shielded(node, args, kwargs)
-            if slot.direct and not kwargs:
+            if self._plain and slot.direct and not kwargs:
                 value = variant.function(*args)
             else:
-                value = slot.session.call(slot.number, variant.function, args, kwargs or {})
+                value, start = self._call(slot, node, args, kwargs or {})
             if KINDS.get(type(value)) != ATOM:
                 value = own_value(self.runtime, node, value)
         except BaseException as error:
-            if self.strict:
-                error = explain_write(error, node, args, kwargs)
             failure = self._failure(node, error, slot)
         stop = clock()
         worker.depth -= 1
@@ -172,6 +191,10 @@ class Executor(ABC):
         with self.lock:
             if failure is None:
                 following = scheduler.finish(node, value, index, onward)
+            elif isinstance(failure.__cause__, DeviceOutOfMemory) and scheduler.retreat(
+                node, index
+            ):
+                following = scheduler.next(index) if onward else None
             else:
                 following = scheduler.fail(node, failure, index, onward)
             if scheduler.wakes:
@@ -180,6 +203,34 @@ class Executor(ABC):
         if completed:
             self.call_back(completed)
         return following
+
+    def _call(
+        self, slot: Slot, node: Node, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, int]:
+        """Call a variant with all that a plain call has not; return its value and its start."""
+        variant, session = node.variant, slot.session
+        assert variant is not None
+        if self.strict:
+            args, kwargs = shielded(node, args, kwargs)
+        transfers = self.transfers
+        pinned: Sequence[Replica] = ()
+        if transfers is not None and slot.has_memory:
+            args, kwargs, pinned = transfers.enter_device(
+                slot.name, slot.number, node, args, kwargs
+            )
+        elif transfers is not None:
+            transfers.enter_host(node, args, kwargs)
+        try:
+            with slot.turn:
+                start = clock()
+                return session.call(slot.number, variant.function, args, kwargs), start
+        except BaseException as error:
+            if self.strict:
+                explain_write(error, node, args, kwargs)
+            raise
+        finally:
+            if transfers is not None:
+                transfers.leave_device(pinned)
 
     def obey(self) -> None:
         """Wake whom the scheduler wants woken; the lock is held."""

@@ -43,7 +43,7 @@ ROWS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("memory",): ("data", "machine"),
     ("scheduler",): ("graph", "outcomes", "order", "policy.base", "costs", "memory"),
     ("invariants",): ("scheduler",),
-    ("executor",): ("scheduler", "ownership", "strict", "backend", "memory"),
+    ("executor",): ("scheduler", "ownership", "strict", "backend", "memory", "trace"),
     ("lending", "ledger"): ("executor", "report", "trace"),
     ("formats", "checkpoint", "instrument"): ("graph", "machine"),
     ("tuning",): ("costs", "task"),

@@ -1,0 +1,274 @@
+"""Which memory node holds a valid copy of which block: coherence without a single copy made here.
+
+Host memory is where data lives; every other memory node holds dense copies of whole views
+(`Replica`).  Validity is kept per block, because views overlap::
+
+    block          host    replicas
+    at rest        valid   none
+    read on a      valid   a
+    written on a   stale   a            (modified: the only valid copy)
+    read on host   valid   a
+    written there  valid   none
+
+A block is valid somewhere at any time.  The directory is pure: it changes the state and returns the
+steps that make it true, in order; the caller carries them out before anybody else looks.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from legato_rt.access import OUT
+from legato_rt.data import Block, Region
+from legato_rt.errors import DeviceOutOfMemory
+
+
+class Replica:
+    """A dense copy of one view on a memory node.
+
+    Attributes
+    ----------
+    key : hashable
+        The view's form: two views of the same bytes in another shape are two replicas.
+    array : object or None
+        The device's own array, once it was allocated.
+    view : ndarray or None
+        The host view to write back to; held only while host memory is stale, so that a clean
+        replica keeps nobody's memory alive.
+    pins : int
+        Running tasks that use it.
+    """
+
+    __slots__ = ("array", "key", "memory", "nbytes", "pins", "region", "view")
+
+    def __init__(self, memory: MemoryNode, key: Hashable, region: Region, nbytes: int) -> None:
+        self.memory = memory
+        self.key = key
+        self.region = region
+        self.nbytes = nbytes
+        self.array: Any = None
+        self.view: Any = None
+        self.pins = 0
+
+
+class MemoryNode:
+    """The memory of one device.
+
+    Attributes
+    ----------
+    limit_bytes : int or None
+        How much it may hold; `None` for no limit of ours.
+    used_bytes : int
+    replicas : OrderedDict
+        By key, least recently used first.
+    """
+
+    def __init__(self, name: str, limit_bytes: int | None = None) -> None:
+        self.name = name
+        self.limit_bytes = limit_bytes
+        self.used_bytes = 0
+        self.replicas: OrderedDict[Hashable, Replica] = OrderedDict()
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """Make the array of a replica, like the view."""
+
+    replica: Replica
+    view: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """Copy a view from host memory to its replica."""
+
+    replica: Replica
+    view: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """Copy blocks of a replica to host memory; ``blocks`` is `None` for the whole view."""
+
+    replica: Replica
+    view: Any
+    blocks: tuple[Block, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Copy a replica to another of the same form on another memory node."""
+
+    source: Replica
+    target: Replica
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Free the array of a replica."""
+
+    replica: Replica
+
+
+Step = Allocate | Upload | Download | Peer | Drop
+
+
+class Directory:
+    """Decides which copies must be made; knows no device.
+
+    Attributes
+    ----------
+    replicas : dict of Replica to None
+        All that exist.
+    """
+
+    def __init__(self) -> None:
+        self.replicas: dict[Replica, None] = {}
+
+    def acquire(
+        self, memory: MemoryNode, key: Hashable, region: Region, view: Any, mode: int
+    ) -> tuple[Replica, list[Step]]:
+        """Make a view readable on a memory node, and pin it there; `commit` or `abandon` follows.
+
+        Parameters
+        ----------
+        key : hashable
+            The form of the view.
+        view : ndarray
+            The host array.
+        mode : int
+            What the task does with it.
+
+        Raises
+        ------
+        DeviceOutOfMemory
+            If the memory node is full of what running tasks use.
+        """
+        steps: list[Step] = []
+        replica = memory.replicas.get(key)
+        if replica is None or replica.region is not region:
+            if replica is not None:
+                steps += self._evict(replica)
+            steps += self.make_room(memory, view.nbytes)
+            replica = memory.replicas[key] = Replica(memory, key, region, view.nbytes)
+            memory.used_bytes += replica.nbytes
+            self.replicas[replica] = None
+            steps.append(Allocate(replica, view))
+        memory.replicas.move_to_end(key)
+        replica.pins += 1
+        if mode != OUT and not all(replica in block.replicas for block in region.blocks):
+            steps += self._fill(replica, view)
+        return replica, steps
+
+    def commit(self, replica: Replica, view: Any, mode: int) -> None:
+        """The steps of `acquire` were carried out: the replica is valid, alone if it is written."""
+        if mode & OUT:
+            replica.view = view
+        for block in replica.region.blocks:
+            if mode & OUT:
+                block.replicas = {replica: None}
+                block.home = False
+            else:
+                block.replicas[replica] = None
+
+    def abandon(self, replica: Replica) -> None:
+        """The array of a new replica could not be made: forget it."""
+        for block in replica.region.blocks:
+            block.replicas.pop(replica, None)
+        self._remove(replica)
+
+    def bring_home(self, region: Region, mode: int) -> list[Step]:
+        """Make a region valid in host memory; a write there makes all replicas stale."""
+        steps: list[Step] = []
+        if mode != OUT or region.coarse:
+            steps = self._home(region.blocks)
+        if mode & OUT:
+            for block in region.blocks:
+                block.home = True
+                block.replicas = {}
+        return steps
+
+    def bring_all_home(self) -> list[Step]:
+        """Make everything valid in host memory."""
+        steps: list[Step] = []
+        for replica in self.replicas:
+            steps += self._home(replica.region.blocks)
+        return steps
+
+    def make_room(self, memory: MemoryNode, nbytes: int) -> list[Step]:
+        """Evict what was not used longest, until ``nbytes`` more fit.
+
+        Raises
+        ------
+        DeviceOutOfMemory
+        """
+        steps: list[Step] = []
+        for replica in [r for r in memory.replicas.values() if r.region.space is None]:
+            if not replica.pins:
+                steps += self._evict(replica)
+        if memory.limit_bytes is None:
+            return steps
+        for replica in list(memory.replicas.values()):
+            if memory.used_bytes + nbytes <= memory.limit_bytes:
+                break
+            if not replica.pins:
+                steps += self._evict(replica)
+        if memory.used_bytes + nbytes > memory.limit_bytes:
+            pinned = sum(r.nbytes for r in memory.replicas.values() if r.pins)
+            raise DeviceOutOfMemory(
+                f"{memory.name} has {memory.limit_bytes} bytes, of which running tasks hold "
+                f"{pinned}: {nbytes} more do not fit"
+            )
+        return steps
+
+    def evict_idle(self, memory: MemoryNode) -> list[Step]:
+        """Evict all that no running task uses."""
+        steps: list[Step] = []
+        for replica in list(memory.replicas.values()):
+            if not replica.pins:
+                steps += self._evict(replica)
+        return steps
+
+    def _fill(self, replica: Replica, view: Any) -> list[Step]:
+        blocks = replica.region.blocks
+        shared = set(blocks[0].replicas).intersection(*(b.replicas for b in blocks[1:]))
+        for source in shared if not all(block.home for block in blocks) else ():
+            if source.key == replica.key:
+                return [Peer(source, replica)]
+        return [*self._home(blocks), Upload(replica, view)]
+
+    def _home(self, blocks: Iterable[Block]) -> list[Step]:
+        wanted: dict[Replica, list[Block]] = {}
+        for block in blocks:
+            if not block.home:
+                wanted.setdefault(next(iter(block.replicas)), []).append(block)
+                block.home = True
+        steps: list[Step] = []
+        for replica, found in wanted.items():
+            whole = all(replica in block.replicas for block in replica.region.blocks)
+            if whole:
+                for block in replica.region.blocks:
+                    block.home = True
+            steps.append(Download(replica, replica.view, None if whole else tuple(found)))
+            if all(block.home for block in replica.region.blocks):
+                replica.view = None
+        return steps
+
+    def _evict(self, replica: Replica) -> list[Step]:
+        blocks = replica.region.blocks
+        alone = [b for b in blocks if not b.home and list(b.replicas) == [replica]]
+        steps = self._home(alone)
+        for block in blocks:
+            block.replicas.pop(replica, None)
+        self._remove(replica)
+        steps.append(Drop(replica))
+        return steps
+
+    def _remove(self, replica: Replica) -> None:
+        memory = replica.memory
+        memory.used_bytes -= replica.nbytes
+        del memory.replicas[replica.key]
+        del self.replicas[replica]
