@@ -1,7 +1,8 @@
 """``null``: a device with a memory of its own that needs no hardware.
 
-Its memory is host memory, its variants (kind ``null``) are plain Python over NumPy arrays.  It stands
-for any accelerator where only the movement of data matters: every driver's contract is tried on it.
+Its memory is host memory, its variants (kind ``null``) are plain Python over NumPy arrays.  It
+stands for any accelerator where only the movement of data matters: every driver's contract is tried
+on it.
 """
 
 from __future__ import annotations

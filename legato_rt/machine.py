@@ -52,7 +52,8 @@ class Machine:
         Parameters
         ----------
         wanted : str or iterable of str or None
-            Names or kinds, a string separated by commas; `None` for all that are real hardware.
+            Names or kinds, a string separated by commas; `None` for all that are real hardware,
+            and a kind for its real hardware if there is any.
 
         Raises
         ------
@@ -64,7 +65,9 @@ class Machine:
         names = wanted.split(",") if isinstance(wanted, str) else list(wanted)
         chosen: dict[str, Device] = {}
         for name in (n.strip() for n in names):
-            found = [d for d in self.devices if name in (d.name, d.kind)]
+            found = [d for d in self.devices if name == d.name]
+            found = found or [d for d in self.devices if name == d.kind and not d.simulated]
+            found = found or [d for d in self.devices if name == d.kind]
             if not found:
                 there = ", ".join(d.name for d in self.devices) or "nothing"
                 raise SettingError(f"no device {name!r} on this machine; there is {there}")

@@ -54,7 +54,7 @@ class Guard:
             mine = isinstance(granted, np.ndarray) and np.may_share_memory(granted, alias)
             region = self._graph.registry.find(alias)
             if mine or region is None or not any(block.used for block in region.blocks):
-                array.flags.writeable = True
+                _make_writable(array)
                 del self._lent[key]
 
     def _alias(self, array: Array) -> Array:
@@ -72,14 +72,21 @@ class Guard:
         """Make writable a view that is read-only because it was taken of a lent array."""
         if not any(np.may_share_memory(array, alias) for _, alias in self._lent.values()):
             return False
-        root = array.base if array.base is not None else array
-        closed = not root.flags.writeable
-        root.flags.writeable = True
-        try:
-            array.flags.writeable = True
-        finally:
-            root.flags.writeable = not closed
+        _make_writable(array)
         return True
+
+
+def _make_writable(array: Array) -> None:
+    """Set the flag of a view, which NumPy allows only while the owner's is set."""
+    root = array.base if array.base is not None else array
+    closed = root is not array and not root.flags.writeable
+    if closed:
+        root.flags.writeable = True
+    try:
+        array.flags.writeable = True
+    finally:
+        if closed:
+            root.flags.writeable = False
 
 
 def shielded(
