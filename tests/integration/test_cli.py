@@ -88,6 +88,7 @@ def test_devices_says_what_is_wrong_with_a_driver(tmp_path: Path) -> None:
         tmp_path,
         "class Backend:\n"
         "    kind = 'lab'\n"
+        "    runs = ('lab',)\n"
         "    def discover(self): return []\n"
         "    def problems(self): return ['no card found: push it in']\n"
         "    def open(self, device): raise AssertionError\n"
