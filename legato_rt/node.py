@@ -10,7 +10,7 @@ from legato_rt.arguments import ATOM, FUTURE, KINDS, Contents
 from legato_rt.data import Block, Region
 from legato_rt.errors import LegatoError, UsageError
 from legato_rt.future import STATES, WAITING, Future
-from legato_rt.placement import Choice, Plan
+from legato_rt.placement import Candidate, Choice, Plan
 from legato_rt.task import Options, Task, Variant
 
 
@@ -29,6 +29,8 @@ class Node(Future[Any]):
         Its accesses and their directions.
     scope : Scope or None
         Where its own children live, once it has submitted one.
+    placed : Candidate or None
+        Where a policy that predicts sent it, and what that is expected to cost.
     value : object
         The result or the error; before that, the failed nodes among those it waits for.
     """
@@ -43,6 +45,7 @@ class Node(Future[Any]):
         "kwargs",
         "lasti",
         "options",
+        "placed",
         "plan",
         "scope",
         "seq",
@@ -59,6 +62,7 @@ class Node(Future[Any]):
     successors: list[Node] | None
     choice: Choice | None
     options: Options
+    placed: Candidate | None
     plan: Plan
     scope: Scope | None
     variant: Variant | None
@@ -87,7 +91,7 @@ class Node(Future[Any]):
         self.waiting = 0
         self.value = None
         self.callbacks = self.accesses = self.followers = self.successors = None
-        self.scope = self.variant = None
+        self.scope = self.variant = self.placed = None
         self.worker = -1
         self.holes = False
 

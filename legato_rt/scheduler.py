@@ -40,16 +40,6 @@ from legato_rt.outcomes import cancelled, doomed, join, let_go
 from legato_rt.placement import HOST
 from legato_rt.policy.base import Policy
 
-TRANSITIONS: dict[int, tuple[int, ...]] = {
-    WAITING: (READY, FAILED, CANCELLED),
-    READY: (RUNNING, CANCELLED, FAILED),
-    RUNNING: (JOINING, FINISHED, FAILED, READY),
-    JOINING: (FINISHED, FAILED),
-    FINISHED: (),
-    FAILED: (),
-    CANCELLED: (),
-}
-
 
 class Pool:
     """Workers of one device that have nothing to do, and how many are on their way to look."""
@@ -78,6 +68,8 @@ class Scheduler:
         Idle workers to wake; the executor empties it.
     completed : list of Future
         Nodes that are over and have callbacks; the executor empties it.
+    timed : bool
+        Whether the policy predicts: the executor then sets ``policy.now`` before each call.
     """
 
     def __init__(self, policy: Policy, workers: Sequence[str]) -> None:
@@ -89,6 +81,7 @@ class Scheduler:
         self.completed: list[Future[Any]] = []
         self.pools = {device: Pool() for device in workers}
         self.closing = False
+        self.timed = policy.timed
         self._woken = [False] * len(self.workers)
         policy.attach(self.workers)
 
@@ -151,6 +144,8 @@ class Scheduler:
         """
         if node.state != RUNNING:
             raise self._illegal(node, FINISHED)
+        if self.timed:
+            self.policy.finished(node)
         node.value = value
         let_go(node)
         scope = node.scope
@@ -168,6 +163,8 @@ class Scheduler:
         """A body raised; what needs the node fails with it, everything else goes on."""
         if node.state != RUNNING:
             raise self._illegal(node, FAILED)
+        if self.timed:
+            self.policy.finished(node)
         node.value = error
         let_go(node)
         scope = node.scope
@@ -188,6 +185,8 @@ class Scheduler:
             return False
         if node.state != RUNNING:
             raise self._illegal(node, READY)
+        if self.timed:
+            self.policy.finished(node)
         node.choice = others
         node.state = WAITING
         self._ready(node, worker)
@@ -253,7 +252,8 @@ class Scheduler:
         if where is not None and self.is_parked(where):
             self._wake(where)
         elif where is None or policy.steals:
-            for device in choice.devices:
+            placed = node.placed
+            for device in choice.devices if placed is None else (placed.device,):
                 pool = self.pools[device]
                 if pool.idle and not pool.searching:
                     self._wake(pool.idle[-1])
@@ -263,6 +263,8 @@ class Scheduler:
             raise self._illegal(node, RUNNING)
         node.state = RUNNING
         node.worker = worker
+        if self.timed:
+            self.policy.started(node, worker)
 
     def _wake_next(self, pool: Pool) -> None:
         """Whoever finds work and leaves some wakes the next: nobody sleeps while there is work."""

@@ -89,6 +89,10 @@ class Policy:
         Whether an idle worker takes tasks from the queues of others.
     chains : bool
         Whether a worker may go straight on with a task that it made ready, without a queue.
+    timed : bool
+        Whether it predicts: it is told the time in `now`, and what starts and finishes.
+    now : float
+        Seconds on the executor's clock, if ``timed``.
     ranked : bool
         Whether any node had a priority so far.
     """
@@ -96,6 +100,8 @@ class Policy:
     name = ""
     steals = False
     chains = True
+    timed = False
+    now = 0.0
 
     def attach(self, workers: Sequence[str]) -> None:
         """Prepare for workers of these devices, numbered in order."""
@@ -139,6 +145,12 @@ class Policy:
         where = self.place(node, able, by)
         (self.shared[devices] if where is None else self.mine[where]).push(node)
         return where
+
+    def started(self, node: Node, worker: int) -> None:
+        """A node starts on a worker; told only if `timed`."""
+
+    def finished(self, node: Node) -> None:
+        """A node's body is over, in whatever way; told only if `timed`."""
 
     def pop(self, worker: int) -> Node | None:
         """Take the next node for an idle worker: its own queue before those of all, by priority."""
