@@ -10,6 +10,24 @@ from legato_rt.errors import SettingError
 
 
 @dataclass(frozen=True, slots=True)
+class OperatingPoint:
+    """A state that a device can be put in, such as a pair of clocks.
+
+    Attributes
+    ----------
+    name : str
+    speed : float
+        Relative to the device's first point: a task takes its time there divided by this.
+    active_w : float
+        Watts of one worker that runs a task.
+    """
+
+    name: str
+    speed: float
+    active_w: float
+
+
+@dataclass(frozen=True, slots=True)
 class Device:
     """Something that runs tasks.
 
@@ -29,6 +47,10 @@ class Device:
         What hardware it is, for people.
     simulated : bool
         Whether it only stands for hardware.
+    points : tuple of OperatingPoint
+        The states it can be put in, the usual one first; empty if there is only one.
+    memory : str
+        The memory that its tasks work in; devices with the same one share it.
     """
 
     name: str
@@ -38,6 +60,20 @@ class Device:
     power: ConstantPower
     detail: str = ""
     simulated: bool = False
+    points: tuple[OperatingPoint, ...] = ()
+    memory: str = "host"
+
+    def point(self, name: str = "") -> OperatingPoint:
+        """An operating point by name; without one, the usual one."""
+        if not self.points:
+            return OperatingPoint("", 1.0, self.power.active_w)
+        if not name:
+            return self.points[0]
+        for point in self.points:
+            if point.name == name:
+                return point
+        known = ", ".join(p.name for p in self.points)
+        raise SettingError(f"{self.name} has no operating point {name!r}; there is {known}")
 
 
 @dataclass(frozen=True, slots=True)
