@@ -15,7 +15,7 @@ import functools
 import pathlib
 import types
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -158,6 +158,17 @@ def _has_future(value: Any) -> bool:
     if kind == DICT:
         return any(_has_future(item) for item in value.values())
     return kind == FUTURE
+
+
+def arrays_in(value: Any) -> Iterator[Any]:
+    """All arrays that an argument is or holds."""
+    if isinstance(value, np.ndarray):
+        yield value
+        return
+    kind = kind_of(value)
+    if kind in (TUPLE, LIST, DICT):
+        for item in value.values() if kind == DICT else value:
+            yield from arrays_in(item)
 
 
 def rebuilt(value: Any, change: Callable[[Any], Any], depth: int = 0) -> Any:

@@ -23,7 +23,8 @@ from typing import Any
 
 from legato_rt.access import OUT
 from legato_rt.data import Block, Region
-from legato_rt.errors import DeviceOutOfMemory
+from legato_rt.errors import DeviceError, DeviceOutOfMemory
+from legato_rt.regions import Extent
 
 
 class Replica:
@@ -91,11 +92,14 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """Copy blocks of a replica to host memory; ``blocks`` is `None` for the whole view."""
+    """Copy a part of a replica to host memory; ``extents`` is `None` for the whole view.
+
+    The extents are those of the moment of decision: a block may be split before it is copied.
+    """
 
     replica: Replica
     view: Any
-    blocks: tuple[Block, ...] | None
+    extents: tuple[Extent, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +150,11 @@ class Directory:
         ------
         DeviceOutOfMemory
             If the memory node is full of what running tasks use.
+        DeviceError
+            If the exact bytes of the view are not known.
         """
+        if region.coarse:
+            raise DeviceError("the overlap of a view with others is too hard to tell for a copy")
         steps: list[Step] = []
         replica = memory.replicas.get(key)
         if replica is None or replica.region is not region:
@@ -252,7 +260,8 @@ class Directory:
             if whole:
                 for block in replica.region.blocks:
                     block.home = True
-            steps.append(Download(replica, replica.view, None if whole else tuple(found)))
+            extents = tuple(b.extent for b in found if b.extent is not None)
+            steps.append(Download(replica, replica.view, None if whole else extents))
             if all(block.home for block in replica.region.blocks):
                 replica.view = None
         return steps

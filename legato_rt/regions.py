@@ -29,7 +29,7 @@ MAX_RUNS = 1 << 18
 
 Ints = npt.NDArray[np.int64]
 # NumPy's own hints know only two of the bounds that it takes.
-_shares_memory: Callable[[Any, Any, int], bool] = cast(Any, np.shares_memory)
+shares_memory: Callable[[Any, Any, int], bool] = cast(Any, np.shares_memory)
 
 
 class Layout(NamedTuple):
@@ -162,7 +162,7 @@ class Extent:
             return False
         if self.layout is not None and other.layout is not None:
             try:
-                return bool(_shares_memory(self._as_array(), other._as_array(), MAX_WORK))
+                return bool(shares_memory(self._as_array(), other._as_array(), MAX_WORK))
             except np.exceptions.TooHardError:
                 pass
         mine, theirs = self.runs(), other.runs()

@@ -24,6 +24,7 @@ from legato_rt.placement import Plan
 from legato_rt.policy import make_policy
 from legato_rt.policy.base import Policy
 from legato_rt.report import Report
+from legato_rt.residence import Residence
 from legato_rt.scheduler import Scheduler
 from legato_rt.settings import Settings
 from legato_rt.strict import Guard
@@ -108,6 +109,8 @@ class Runtime:
         self.machine = _machine(settings)
         self._accepts = {d.name: d.accepts for d in self.machine.devices}
         self._slots = _open_slots(self.machine)
+        limits = {s.name: self.memory_limit_bytes for s in self._slots if s.has_memory}
+        self._residence = Residence(limits) if limits else None
         scheduler = CheckedScheduler if validate else Scheduler
         self.scheduler = scheduler(
             make_policy(policy),
@@ -200,7 +203,7 @@ class Runtime:
             args, bound = self._guard.lend(task, args, bound)
         plan = self._plans.get(task)
         if plan is None or plan.source is not task.variants:
-            plan = self._plans[task] = Plan(task, self._accepts, self.reproducible)
+            plan = self._plans[task] = Plan(task, self._accepts, self.reproducible, self._residence)
         node = Node(self._scope(), next(self._numbers), plan, args, bound, options, frame)
         futures: list[tuple[Any, int]] | None = None
         data: list[tuple[Any, int]] | None = None

@@ -13,7 +13,7 @@ from typing import Any
 
 from legato_rt.arguments import ATOM, KINDS, resolve
 from legato_rt.backend import Session
-from legato_rt.errors import DeviceOutOfMemory, LegatoError, TaskError
+from legato_rt.errors import DeviceError, LegatoError, TaskError
 from legato_rt.executor.transfers import Transfers
 from legato_rt.future import Callback, Future
 from legato_rt.machine import Device
@@ -59,6 +59,10 @@ class Slot:
     direct: bool
     has_memory: bool
     turn: contextlib.AbstractContextManager[Any]
+
+
+class Refused(DeviceError):
+    """A device could not take a task's arguments; nothing of the task has run there."""
 
 
 class Worker:
@@ -191,9 +195,7 @@ class Executor(ABC):
         with self.lock:
             if failure is None:
                 following = scheduler.finish(node, value, index, onward)
-            elif isinstance(failure.__cause__, DeviceOutOfMemory) and scheduler.retreat(
-                node, index
-            ):
+            elif isinstance(failure.__cause__, Refused) and scheduler.retreat(node, index):
                 following = scheduler.next(index) if onward else None
             else:
                 following = scheduler.fail(node, failure, index, onward)
@@ -215,9 +217,12 @@ class Executor(ABC):
         transfers = self.transfers
         pinned: Sequence[Replica] = ()
         if transfers is not None and slot.has_memory:
-            args, kwargs, pinned = transfers.enter_device(
-                slot.name, slot.number, node, args, kwargs
-            )
+            try:
+                args, kwargs, pinned = transfers.enter_device(
+                    slot.name, slot.number, node, args, kwargs
+                )
+            except DeviceError as error:
+                raise Refused(str(error)) from error
         elif transfers is not None:
             transfers.enter_host(node, args, kwargs)
         try:

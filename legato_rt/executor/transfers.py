@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from legato_rt.access import INOUT
-from legato_rt.arguments import DICT, LIST, TUPLE, kind_of, rebuilt
+from legato_rt.arguments import arrays_in, rebuilt
 from legato_rt.backend import DeviceMemory
-from legato_rt.data import Block, Registry
+from legato_rt.data import Registry
 from legato_rt.errors import DeviceOutOfMemory
 from legato_rt.memory import (
     Allocate,
@@ -33,6 +33,7 @@ from legato_rt.memory import (
     Upload,
 )
 from legato_rt.node import Node
+from legato_rt.regions import Extent
 from legato_rt.trace import Copy
 
 Array = npt.NDArray[Any]
@@ -77,7 +78,7 @@ class Transfers:
     def enter_host(self, node: Node, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> None:
         """Bring home what a body on the CPU uses."""
         for _, mode, value in node.task.signature.items(tuple(args), kwargs):
-            for array in _arrays(value):
+            for array in arrays_in(value):
                 self.bring_home(array, mode)
 
     def bring_home(self, item: Any, mode: int = INOUT) -> None:
@@ -154,9 +155,9 @@ class Transfers:
                 case Upload(replica, view):
                     with self._timed("upload", replica):
                         self._memory(replica).upload(view, replica.array)
-                case Download(replica, view, blocks):
+                case Download(replica, view, extents):
                     with self._timed("download", replica):
-                        self._download(replica, view, blocks)
+                        self._download(replica, view, extents)
                 case Peer(source, target):
                     with self._timed("peer", target):
                         self._memory(target).copy_from_peer(source.array, target.array)
@@ -180,14 +181,14 @@ class Transfers:
                 self._directory.abandon(replica)
             raise
 
-    def _download(self, replica: Replica, view: Array, blocks: Sequence[Block] | None) -> None:
+    def _download(self, replica: Replica, view: Array, extents: Sequence[Extent] | None) -> None:
         memory = self._memory(replica)
-        if blocks is None:
+        if extents is None:
             memory.download(replica.array, view)
             return
         whole = np.empty(view.shape, view.dtype)
         memory.download(replica.array, whole)
-        np.copyto(view, whole, where=_inside(view, blocks))
+        np.copyto(view, whole, where=_inside(view, extents))
 
     def _memory(self, replica: Replica) -> DeviceMemory:
         return self._memories[replica.memory.name][0]
@@ -202,27 +203,16 @@ class Transfers:
             self.copies.append(copy)
 
 
-def _inside(view: Array, blocks: Sequence[Block]) -> npt.NDArray[np.bool_]:
-    """Which elements of a view lie in some blocks; blocks never cut an element of a view."""
+def _inside(view: Array, extents: Sequence[Extent]) -> npt.NDArray[np.bool_]:
+    """Which elements of a view lie in some extents, none of which cuts an element of the view."""
     addresses = np.full(view.shape, view.__array_interface__["data"][0], np.int64)
     for axis, (length, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
         steps = np.arange(length, dtype=np.int64) * stride
         addresses += steps.reshape([-1 if i == axis else 1 for i in range(view.ndim)])
     inside = np.zeros(view.shape, bool)
-    for block in blocks:
-        assert block.extent is not None
-        runs = block.extent.runs()
+    for extent in extents:
+        runs = extent.runs()
         assert runs is not None
         at = np.searchsorted(runs.starts, addresses, "right") - 1
         inside |= (at >= 0) & (addresses < runs.stops[np.maximum(at, 0)])
     return inside
-
-
-def _arrays(value: Any) -> Iterator[Array]:
-    if isinstance(value, np.ndarray):
-        yield value
-        return
-    kind = kind_of(value)
-    if kind in (TUPLE, LIST, DICT):
-        for item in value.values() if kind == DICT else value:
-            yield from _arrays(item)
