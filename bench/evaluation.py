@@ -32,14 +32,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
 import legato_rt as lrt
 
-Samples = dict[str, list[float]]
+
+class Span(NamedTuple):
+    """How long something took: on the clock, and on all cores together."""
+
+    wall_s: float
+    cpu_s: float
+
+
+Samples = dict[str, list[Span]]
 
 
 @dataclass(frozen=True)
@@ -89,18 +97,18 @@ def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
     return [a / b for a, b in zip(ours, theirs, strict=True)]
 
 
-def timed(run: Callable[[], object]) -> float:
-    """Seconds that a call takes; what it returns is freed after the clock has stopped."""
+def timed(run: Callable[[], object]) -> Span:
+    """What a call takes; what it returns is freed after the clock has stopped."""
     gc.collect()
-    start_s = time.perf_counter()
+    start_s, cpu_start_s = time.perf_counter(), time.process_time()
     kept = run()
-    seconds = time.perf_counter() - start_s
+    span = Span(time.perf_counter() - start_s, time.process_time() - cpu_start_s)
     del kept
-    return seconds
+    return span
 
 
 def by_turns(contenders: Mapping[str, Callable[[], object]], repetitions: int) -> Samples:
-    """Time every contender once a turn, each turn beginning with another one; in seconds."""
+    """Time every contender once a turn, each turn beginning with another one."""
     names = list(contenders)
     samples: Samples = {name: [] for name in names}
     for turn in range(repetitions):
@@ -151,7 +159,7 @@ def positive(text: str) -> int:
 
 def conclude(rows: Sequence[Row], facts: Mapping[str, Any], table: Table, path: Path | None) -> int:
     """Print the table and what missed its target, write the file, return the exit code."""
-    console = Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else 130, highlight=False)
     console.print(table)
     if path is not None:
         _write(path, {"machine": dict(facts), "rows": [row.as_json() for row in rows]})

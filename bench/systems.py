@@ -99,15 +99,17 @@ def dask_threaded(workers: int) -> Iterator[Runner]:
     import dask.threaded
     from dask._task_spec import Task, TaskRef
 
-    def run(pattern: Pattern, body: Body) -> Outcome:
-        graph: dict[tuple[str, int], Any] = {}
-        for number, needs in enumerate(pattern.needs):
-            key = "task", number
-            graph[key] = Task(key, body, number, *[TaskRef(("task", n)) for n in needs])
-        keys = [("task", sink) for sink in pattern.sinks]
-        return Outcome(list(dask.threaded.get(graph, keys, num_workers=workers)), graph)
+    with ThreadPoolExecutor(workers) as pool:
 
-    yield run
+        def run(pattern: Pattern, body: Body) -> Outcome:
+            graph: dict[tuple[str, int], Any] = {}
+            for number, needs in enumerate(pattern.needs):
+                key = "task", number
+                graph[key] = Task(key, body, number, *[TaskRef(("task", n)) for n in needs])
+            keys = [("task", sink) for sink in pattern.sinks]
+            return Outcome(list(dask.threaded.get(graph, keys, pool=pool)), graph)
+
+        yield run
 
 
 SYSTEMS: dict[str, Callable[[int], contextlib.AbstractContextManager[Runner]]] = {
