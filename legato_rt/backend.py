@@ -1,18 +1,20 @@
 """The contract between the runtime and a device driver.
 
 A driver is one object that fulfils `Backend`, named in the entry point group
-``legato_rt.backends``.  `discover` says what is there, `open` takes a device into use.
+``legato_rt.backends``.  Its `discover` says what is there, `open` takes a device into use.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from legato_rt.errors import SettingError
-from legato_rt.machine import Device, Machine
+
+if TYPE_CHECKING:
+    from legato_rt.machine import Device
 
 GROUP = "legato_rt.backends"
 
@@ -121,16 +123,3 @@ def backends() -> dict[str, Backend]:
             raise SettingError(f"the device driver {entry.value} does not fulfil Backend")
         found[backend.kind] = backend
     return found
-
-
-def discover(kinds: Container[str] | None = None) -> Machine:
-    """The machine this process runs on.
-
-    Parameters
-    ----------
-    kinds : container of str, optional
-        Ask only the drivers of these kinds; all installed ones by default.
-    """
-    asked = [b for b in backends().values() if kinds is None or b.kind in kinds]
-    devices = [device for backend in asked for device in backend.discover()]
-    return Machine(tuple(sorted(devices, key=lambda d: (d.simulated, d.kind != "cpu", d.name))))

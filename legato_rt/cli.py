@@ -23,9 +23,9 @@ from rich.console import Console
 from rich.table import Table
 
 import legato_rt
-from legato_rt.backend import backends, discover
+from legato_rt.backend import backends
 from legato_rt.errors import SettingError
-from legato_rt.machine import Device
+from legato_rt.machine import Device, Machine
 from legato_rt.policy import POLICIES
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
@@ -68,7 +68,7 @@ def devices(
 ) -> None:
     """Show the devices of this machine, and what keeps others from being used."""
     try:
-        found = discover().devices
+        found = Machine.discover().devices
         problems = {kind: list(driver.problems()) for kind, driver in backends().items()}
     except SettingError as error:
         _quit(str(error), FAILED)

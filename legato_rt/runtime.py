@@ -10,7 +10,7 @@ from typing import Any
 
 from legato_rt import context
 from legato_rt.arguments import ATOM, KINDS
-from legato_rt.backend import backends, discover
+from legato_rt.backend import backends
 from legato_rt.errors import ClosedError, SettingError
 from legato_rt.executor import executor_class
 from legato_rt.executor.base import Slot
@@ -340,7 +340,7 @@ def _machine(settings: Settings) -> Machine:
         kinds = {b.kind for b in backends().values() if variant_kinds.intersection(b.runs)}
     else:
         kinds = {name.split(":")[0] for name in settings.devices}
-    machine = discover(kinds).select(settings.devices)
+    machine = Machine.discover(kinds).select(settings.devices)
     if settings.workers is not None:
         machine = machine.with_workers("cpu", settings.workers)
     if not machine.devices:

@@ -21,9 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from legato_rt.errors import UsageError
-
-Ints = npt.NDArray[np.integer[Any]]
-Floats = npt.NDArray[np.float64]
+from legato_rt.order.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from legato_rt.order.dag import Floats, Ints
+from legato_rt.order.arrays import Floats, Ints
 from legato_rt.order.jit import compiled
 
 

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from legato_rt.errors import UsageError
-from legato_rt.order.dag import Dag, Floats, Ints
+from legato_rt.order.arrays import Floats, Ints
+from legato_rt.order.dag import Dag
 
 Rule = Literal["mean", "fastest", "slowest", "median"] | Sequence[float] | Floats
 
@@ -59,15 +60,15 @@ def weights(seconds: npt.ArrayLike, rule: Rule = "mean") -> Floats:
     runs = np.isfinite(table)
     if isinstance(rule, str):
         if rule == "fastest":
-            return table.min(axis=1)
+            return np.asarray(table.min(axis=1))
         if rule == "slowest":
-            return np.where(runs, table, -np.inf).max(axis=1)
+            return np.asarray(np.where(runs, table, -np.inf).max(axis=1))
         if rule == "median":
-            return np.nanmedian(np.where(runs, table, np.nan), axis=1)
+            return np.asarray(np.nanmedian(np.where(runs, table, np.nan), axis=1))
         if rule != "mean":
             raise UsageError(f"unknown rule {rule!r}: mean, fastest, slowest, median or weights")
         if runs.all():
-            return table.mean(axis=1)
+            return np.asarray(table.mean(axis=1))
         share = np.ones(table.shape[1])
     else:
         share = np.asarray(rule, dtype=np.float64)

@@ -1,0 +1,31 @@
+"""Whole graphs on arrays: ranks, critical path, static plans, lower bounds.
+
+Everything here is a pure function of its arguments.  The inner loops are compiled by Numba when one
+of them is first called, and kept on disk.
+"""
+
+from __future__ import annotations
+
+from legato_rt.order.dag import Dag
+from legato_rt.order.heft import Links, Schedule, heft, sequence, violations
+from legato_rt.order.ranks import (
+    critical_path,
+    downward_rank,
+    levels,
+    upward_rank,
+    weights,
+)
+
+__all__ = [
+    "Dag",
+    "Links",
+    "Schedule",
+    "critical_path",
+    "downward_rank",
+    "heft",
+    "levels",
+    "sequence",
+    "upward_rank",
+    "violations",
+    "weights",
+]
