@@ -9,12 +9,17 @@ verify()
 from importlib.metadata import version as _version  # noqa: E402
 
 from legato_rt.access import In, InOut, Out  # noqa: E402
+from legato_rt.check import Comparison, check  # noqa: E402
 from legato_rt.energy import Reading  # noqa: E402
 from legato_rt.errors import (  # noqa: E402
     AccessError,
+    BuildError,
     CancelledError,
     ClosedError,
     DependencyError,
+    DeviceError,
+    DeviceLost,
+    DeviceOutOfMemory,
     FormatError,
     InternalError,
     LegatoError,
@@ -39,10 +44,15 @@ __version__ = _version("legato_rt")
 
 __all__ = [
     "AccessError",
+    "BuildError",
     "CancelledError",
     "ClosedError",
+    "Comparison",
     "DependencyError",
     "Device",
+    "DeviceError",
+    "DeviceLost",
+    "DeviceOutOfMemory",
     "FormatError",
     "Future",
     "In",
@@ -65,6 +75,7 @@ __all__ = [
     "UnsupportedError",
     "UsageError",
     "Variant",
+    "check",
     "host",
     "task",
     "tiles",

@@ -39,20 +39,24 @@ ROWS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("node",): ("data", "placement"),
     ("graph", "order"): ("data", "task", "node"),
     ("outcomes", "ownership", "strict"): ("graph",),
+    ("draws", "objective"): ("errors",),
     ("costs",): ("energy", "machine", "task"),
-    ("policy.base",): ("order", "costs", "machine"),
-    ("policy",): ("order", "costs", "machine", "policy.base"),
+    ("site",): ("costs", "machine", "objective"),
+    ("policy.base",): ("order", "costs", "machine", "site"),
+    ("policy",): ("order", "costs", "draws", "machine", "policy.base"),
     ("memory",): ("data", "machine"),
     ("scheduler",): ("graph", "outcomes", "order", "policy.base", "costs", "memory"),
     ("invariants",): ("scheduler",),
-    ("executor",): ("scheduler", "ownership", "strict", "backend", "memory", "trace"),
+    ("executor",): ("scheduler", "draws", "ownership", "strict", "backend", "memory", "trace"),
     ("lending", "ledger"): ("executor", "report", "trace"),
     ("formats", "checkpoint", "instrument"): ("graph", "machine"),
+    ("shipping",): ("formats",),
+    ("simulation",): ("executor", "shipping", "policy", "trace"),
     ("tuning",): ("costs", "task"),
     ("trace", "report", "dashboard"): ("energy", "machine"),
 }
 # These tie the rest together and may import all of it.
-TOP = ("", "runtime", "cli", "testing")
+TOP = ("", "runtime", "cli", "testing", "check")
 
 DEVICES_MAY_IMPORT = ("backend", "energy", "errors", "machine")
 # What a tree may import beyond the public face and itself.
@@ -63,7 +67,7 @@ FACE_AND = {
 }
 
 # The scheduler decides alike on threads, on a cluster and in virtual time only if it is pure.
-PURE = ("scheduler", "order", "policy")
+PURE = ("scheduler", "order", "policy", "costs", "draws", "site", "objective")
 IMPURE = {"asyncio", "concurrent", "multiprocessing", "queue", "socket", "threading"}
 IMPURE |= {"datetime", "random", "secrets", "time"}
 
