@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from legato_rt.access import OUT
 from legato_rt.arguments import arrays_in, rebuilt
-from legato_rt.backend import Session, backends, discover
+from legato_rt.backend import Session, backends
 from legato_rt.errors import UsageError
-from legato_rt.machine import Device
+from legato_rt.machine import Device, Machine
 from legato_rt.task import Task, Variant
 
 DEFAULT_RTOL = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-12}
@@ -86,7 +86,7 @@ def check(
     kinds = {variant.kind for variant in task.variants}
     asked = {b.kind for b in backends().values() if kinds.intersection(b.runs)}
     found = []
-    for device in discover(asked).select(devices).devices:
+    for device in Machine.discover(asked).select(devices).devices:
         session = backends()[device.kind].open(device)
         try:
             for variant in task.variants[1:]:
