@@ -14,10 +14,10 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -101,8 +101,10 @@ class GraphRecord:
     capacities: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for place, problem in _problems(self.tasks, self.capacities):
-            raise UsageError(f"{place}: {problem}")
+        if any(capacity < 0 for capacity in self.capacities):
+            raise Misfit("capacities", "there cannot be less than nothing of a resource")
+        for index, task in enumerate(self.tasks):
+            _check(index, task, self.capacities)
 
     @classmethod
     def load(cls, path: str | Path, max_bytes: int = MAX_BYTES) -> GraphRecord:
@@ -183,43 +185,50 @@ class GraphRecord:
         return demand.reshape(shape), np.array(self.capacities, dtype=float)
 
 
+class Misfit(UsageError):
+    """Something of a graph that cannot be, and where it stands."""
+
+    def __init__(self, place: str, problem: str) -> None:
+        super().__init__(f"{place}: {problem}")
+        self.place = place
+        self.problem = problem
+
+
 def checked(
     path: str | Path, tasks: Sequence[TaskRecord], name: str, capacities: Sequence[int] = ()
 ) -> GraphRecord:
     """A graph read from a file; what is wrong with it raises `FormatError`."""
-    for place, problem in _problems(tasks, capacities):
-        raise FormatError(path, place, problem)
-    return GraphRecord(tuple(tasks), name, tuple(capacities))
+    try:
+        return GraphRecord(tuple(tasks), name, tuple(capacities))
+    except Misfit as error:
+        raise FormatError(path, error.place, error.problem) from None
 
 
-def _problems(tasks: Sequence[TaskRecord], capacities: Sequence[int]) -> Iterator[tuple[str, str]]:
-    """Places and what is wrong there."""
-    if any(capacity < 0 for capacity in capacities):
-        yield "capacities", "there cannot be less than nothing of a resource"
-    for index, task in enumerate(tasks):
-        place = f"tasks[{index}]"
-        for before in task.predecessors:
-            if not 0 <= before < index:
-                yield f"{place}.predecessors", f"{task.name} cannot wait for task {before}"
-        for problem in _numbers(task):
-            yield f"{place}.{problem[0]}", f"{task.name} {problem[1]}"
-        if task.resources and len(task.resources) != len(capacities):
-            given, there = len(task.resources), len(capacities)
-            yield f"{place}.resources", f"{task.name} has {given} demands of {there} resources"
-        for number, (demand, capacity) in enumerate(zip(task.resources, capacities, strict=False)):
-            if not 0 <= demand <= capacity:
-                problem_ = f"{task.name} demands {demand} of {capacity}"
-                yield f"{place}.resources[{number}]", problem_
-
-
-def _numbers(task: TaskRecord) -> Iterator[tuple[str, str]]:
-    """Fields of a task and what is wrong with their numbers."""
-    amounts: list[tuple[str, Any]] = [("seconds", value) for value in task.seconds.values()]
-    amounts += [("reads", size) for _, size in task.reads]
-    amounts += [("writes", size) for _, size in task.writes]
-    amounts += [("flops", task.flops or 0.0)]
-    for name, amount in amounts:
-        if not 0 <= amount < math.inf:
-            yield name, f"has {amount} there"
+def _check(index: int, task: TaskRecord, capacities: Sequence[int]) -> None:
+    before = task.predecessors
+    if before and not (min(before) >= 0 and max(before) < index):
+        wrong = next(other for other in before if not 0 <= other < index)
+        raise Misfit(f"tasks[{index}].predecessors", f"{task.name} cannot wait for task {wrong}")
+    for name, amounts in (
+        ("seconds", task.seconds.values()),
+        ("reads", [size for _, size in task.reads]),
+        ("writes", [size for _, size in task.writes]),
+        ("flops", () if task.flops is None else (task.flops,)),
+    ):
+        for amount in amounts:
+            if not 0 <= amount < math.inf:
+                raise Misfit(f"tasks[{index}].{name}", f"{task.name} has {amount} there")
     if task.cores < 1:
-        yield "cores", f"takes {task.cores} workers"
+        raise Misfit(f"tasks[{index}].cores", f"{task.name} takes {task.cores} workers")
+    if task.resources:
+        _check_demands(index, task, capacities)
+
+
+def _check_demands(index: int, task: TaskRecord, capacities: Sequence[int]) -> None:
+    place = f"tasks[{index}].resources"
+    if len(task.resources) != len(capacities):
+        given = len(task.resources)
+        raise Misfit(place, f"{task.name} has {given} demands of {len(capacities)} resources")
+    for number, (demand, capacity) in enumerate(zip(task.resources, capacities, strict=True)):
+        if not 0 <= demand <= capacity:
+            raise Misfit(f"{place}[{number}]", f"{task.name} demands {demand} of {capacity}")
