@@ -242,12 +242,12 @@ class Machine:
         half = known.get((origin, HOST)), known.get((HOST, target))
         return (half[0], half[1]) if half[0] is not None and half[1] is not None else ()
 
-    def transfer_s(self, origin: str, target: str, size: float) -> float:
+    def transfer_s(self, size: float, origin: str, target: str) -> float:
         """Seconds to bring a number of bytes from memory to memory."""
         route = self.route(origin, target)
         return sum(link.latency_s + size / link.bytes_per_s for link in route)
 
-    def transfer_j(self, origin: str, target: str, size: float) -> float | None:
+    def transfer_j(self, size: float, origin: str, target: str) -> float | None:
         """Joules of the same, modelled; `None` where a link's are unknown."""
         total = 0.0
         for link in self.route(origin, target):
