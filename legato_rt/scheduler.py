@@ -253,7 +253,7 @@ class Scheduler:
             self._wake(where)
         elif where is None or policy.steals:
             placed = node.placed
-            for device in choice.devices if placed is None else (placed.device,):
+            for device in choice.by_device if placed is None else (placed.device,):
                 pool = self.pools[device]
                 if pool.idle and not pool.searching:
                     self._wake(pool.idle[-1])

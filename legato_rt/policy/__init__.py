@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from legato_rt.errors import SettingError
 from legato_rt.policy.base import Policy
+from legato_rt.policy.eft import Eft
 from legato_rt.policy.fifo import Fifo
 from legato_rt.policy.steal import Steal
 
-POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (Fifo, Steal)}
+POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (Fifo, Steal, Eft)}
 """Every policy that ships, by name."""
 
 

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 
 from legato_rt.future import READY
 from legato_rt.node import Node
+from legato_rt.order import Dag
+from legato_rt.site import Site
 
 Devices = frozenset[str]
 
@@ -91,6 +93,8 @@ class Policy:
         Whether a worker may go straight on with a task that it made ready, without a queue.
     timed : bool
         Whether it predicts: it is told the time in `now`, and what starts and finishes.
+    plans : bool
+        Whether it makes use of a graph that is known beforehand.
     now : float
         Seconds on the executor's clock, if ``timed``.
     ranked : bool
@@ -101,7 +105,21 @@ class Policy:
     steals = False
     chains = True
     timed = False
+    plans = False
     now = 0.0
+
+    def equip(self, site: Site) -> None:
+        """Take what predictions need; called before `attach`, and only if `timed`."""
+
+    def foresee(self, nodes: Sequence[Node], dag: Dag) -> None:
+        """Take a whole graph that is about to be submitted; called only if `plans`.
+
+        Parameters
+        ----------
+        nodes : sequence of Node
+            In the order of the graph's tasks.
+        dag : Dag
+        """
 
     def attach(self, workers: Sequence[str]) -> None:
         """Prepare for workers of these devices, numbered in order."""
