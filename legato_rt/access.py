@@ -68,12 +68,15 @@ class Signature:
         Directions of keyword-only parameters.
     rest_keywords : tuple of (str, int) or None
         Name and direction of ``**kwargs``.
+    arity : int
+        With that many positional arguments and no keywords nothing is left to bind; -1 if the
+        function takes ``*args`` or keyword-only parameters.
     bind : callable
         ``bind(*args, **kwargs) -> (args, kwargs)`` with defaults filled in; raises the same
         `TypeError` as a call of the function would.
     """
 
-    __slots__ = ("bind", "keywords", "modes", "names", "rest", "rest_keywords")
+    __slots__ = ("arity", "bind", "keywords", "modes", "names", "rest", "rest_keywords")
 
     def __init__(self, function: Callable[..., Any], overrides: Mapping[str, object]) -> None:
         parameters = list(inspect.signature(function).parameters.values())
@@ -86,6 +89,8 @@ class Signature:
         self.keywords = {
             p.name: modes[p.name] for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY
         }
+        simple = self.rest is None and not self.keywords
+        self.arity = len(self.modes) if simple else -1
         self.bind = _compile_binder(getattr(function, "__name__", "task"), parameters)
 
     def takes(self, count: int) -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 
 from legato_rt.access import IN, OUT
 from legato_rt.errors import UsageError
-from legato_rt.future import FINISHED, Future
+from legato_rt.future import Future
 
 ATOM, FUTURE, TUPLE, LIST, DICT, DATA = range(6)
 
@@ -61,7 +61,7 @@ class Contents:
 
     Attributes
     ----------
-    futures : list of (Future, int)
+    futures : list of Future
     data : list of (object, int)
         What is only written comes last.
     nested : bool
@@ -71,7 +71,7 @@ class Contents:
     __slots__ = ("data", "futures", "nested")
 
     def __init__(self) -> None:
-        self.futures: list[tuple[Any, int]] = []
+        self.futures: list[Any] = []
         self.data: list[tuple[Any, int]] = []
         self.nested = False
 
@@ -86,7 +86,7 @@ class Contents:
         """
         kind = kind_of(value)
         if kind == FUTURE:
-            self.futures.append((value, mode))
+            self.futures.append(value)
             self.nested = self.nested or depth > 0
         elif kind == DATA:
             self._note(value, mode)
@@ -135,9 +135,11 @@ def holds(value: Any, future: object) -> bool:
 
 def resolve(value: Any) -> Any:
     """An argument with every finished future in it replaced by its value."""
+    kind = KINDS.get(type(value))
+    if kind == ATOM:
+        return value
     kind = kind_of(value)
     if kind == FUTURE:
-        assert value.state == FINISHED
         return value.value
     if kind == LIST:
         return [resolve(item) for item in value] if _has_future(value) else value

@@ -69,23 +69,20 @@ class Graph:
         self.registry = Registry()
 
     def link(
-        self, node: Node, futures: list[tuple[Node, int]] | None, data: list[tuple[Any, int]] | None
+        self, node: Node, futures: list[Node] | None, data: list[tuple[Any, int]] | None
     ) -> None:
         """Add the edges of a new node; it is ready if ``waiting`` stays 0."""
-        if futures:
-            for other, mode in futures:
-                if other.state < FINISHED:
-                    node.waiting += 1
-                    if other.successors is None:
-                        other.successors = [node]
-                    else:
-                        other.successors.append(node)
-                elif other.state == FINISHED:
-                    if KINDS.get(type(other.value)) != ATOM:
-                        found = Contents().add(other.value, mode).data
-                        data = found if data is None else data + found
+        for other in futures or ():
+            if other.state < FINISHED:
+                node.waiting += 1
+                if other.successors is None:
+                    other.successors = [node]
                 else:
-                    doom(node, other)
+                    other.successors.append(node)
+            elif other.state != FINISHED:
+                doom(node, other)
+            elif KINDS.get(type(other.value)) != ATOM:
+                self._receive(node, other)
         if data:
             if node.accesses is None:
                 node.accesses = []
@@ -96,16 +93,20 @@ class Graph:
         """A value that tasks wait for is there: their accesses to it count from now on."""
         assert node.successors is not None
         for other in dict.fromkeys(node.successors):
-            for _, mode, argument in other.task.signature.items(other.args, other.kwargs):
-                if holds(argument, node):
-                    data = Contents().add(node.value, mode).data
-                    if data and other.accesses is None:
-                        other.accesses = []
-                    try:
-                        for item, direction in data:
-                            self._access(other, self.registry.region(item), direction)
-                    except LegatoError as error:
-                        other.value = error
+            try:
+                self._receive(other, node)
+            except LegatoError as error:
+                other.value = error
+
+    def _receive(self, node: Node, source: Node) -> None:
+        """Add the accesses of a node to the value of a finished one that it has as argument."""
+        for _, mode, argument in node.task.signature.items(node.args, node.kwargs):
+            if holds(argument, source):
+                data = Contents().add(source.value, mode).data
+                if data and node.accesses is None:
+                    node.accesses = []
+                for item, direction in data:
+                    self._access(node, self.registry.region(item), direction)
 
     def unlink(self, node: Node, failed: bool) -> None:
         """Take a node that is over out of the histories of its data."""

@@ -26,7 +26,7 @@ class CheckedScheduler(Scheduler):
     def submit(
         self,
         node: Node,
-        futures: list[tuple[Node, int]] | None,
+        futures: list[Node] | None,
         data: list[tuple[Any, int]] | None,
     ) -> None:
         """See `Scheduler.submit`."""
@@ -100,7 +100,7 @@ def _broken(node: Node, edges: int) -> Iterator[str]:
         yield "a node is over although it waits"
     if state == WAITING and not node.waiting:
         yield "a node waits for nothing"
-    if state == RUNNING and node.worker < 0 and node.choice is not HOST:
+    if state == RUNNING and node.choice is not HOST and not hasattr(node, "worker"):
         yield "a node runs on no worker"
     if state == JOINING and not (node.scope is not None and node.scope.pending):
         yield "a node waits for children that it does not have"

@@ -30,9 +30,9 @@ class Ledger:
         if not self._keeps_trace:
             raise UsageError("Runtime(trace=True) keeps a trace; this runtime does not")
         records = [
-            Record(seq, task.name, variant.name, slot, start, stop, ok)
+            Record(seq, plan.task.name, variant.name, slot, start, stop, ok)
             for worker in list(self._executor.workers)
-            for seq, task, variant, slot, start, stop, ok in list(worker.log)
+            for seq, plan, variant, slot, start, stop, ok in list(worker.log)
         ]
         transfers = self._executor.transfers
         copies = transfers.copies if transfers is not None else ()

@@ -57,7 +57,7 @@ class Lending:
         contents = Contents()
         for item in items:
             contents.add(item, INOUT)
-        for future, _ in contents.futures:
+        for future in contents.futures:
             future.result(deadline.left())
         for item, _ in contents.data:
             self.data(item, INOUT, scope, deadline)

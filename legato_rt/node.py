@@ -6,7 +6,7 @@ from operator import is_
 from typing import Any
 
 from legato_rt.access import IN, OUT
-from legato_rt.arguments import ATOM, FUTURE, KINDS, Contents
+from legato_rt.arguments import FUTURE, KINDS, Contents
 from legato_rt.data import Block, Region
 from legato_rt.errors import LegatoError, UsageError
 from legato_rt.future import STATES, WAITING, Future
@@ -31,6 +31,8 @@ class Node(Future[Any]):
         Where its own children live, once it has submitted one.
     placed : Candidate or None
         Where a policy that predicts sent it, and what that is expected to cost.
+    worker : int
+        Who runs it, once it has started.
     value : object
         The result or the error; before that, the failed nodes among those it waits for.
     """
@@ -92,7 +94,6 @@ class Node(Future[Any]):
         self.value = None
         self.callbacks = self.accesses = self.followers = self.successors = None
         self.scope = self.variant = self.placed = None
-        self.worker = -1
         self.holes = False
 
     @property
@@ -118,7 +119,8 @@ class Node(Future[Any]):
         after = [n.title for n in self.successors or ()] + [n.title for n in self.followers or ()]
         return (
             f"{self.title} is {STATES[self.state]}: submitted at {self.where}, "
-            f"waits for {self.waiting} edges, worker {self.worker}, variant {self.variant}, "
+            f"waits for {self.waiting} edges, worker {getattr(self, 'worker', None)}, "
+            f"variant {self.variant}, "
             f"waited for by {', '.join(after) or 'nobody'}"
         )
 
@@ -193,37 +195,30 @@ KINDS[Node] = FUTURE
 
 def search(
     node: Node,
-) -> tuple[list[tuple[Any, int]] | None, list[tuple[Any, int]] | None]:
-    """Futures and data in a node's arguments; only what is not simply that is looked into."""
-    signature = node.task.signature
-    modes = signature.positional_modes(len(node.args))
-    futures: list[tuple[Any, int]] = []
-    if not node.kwargs:
-        for value, mode in zip(node.args, modes, strict=True):
-            kind = KINDS.get(type(value))
-            if kind == FUTURE:
-                futures.append((value, mode))
-            elif kind != ATOM:
-                break
-        else:
-            node.holes = True
-            _check_futures(node, futures)
-            return futures, None
+) -> tuple[list[Node] | None, list[tuple[Any, int]] | None]:
+    """Futures and data in a node's arguments.
+
+    Raises
+    ------
+    UsageError
+        Naming the parameter, if it holds what no task can take.
+    """
     contents = Contents()
-    for name, mode, value in signature.items(node.args, node.kwargs):
+    for name, mode, value in node.task.signature.items(node.args, node.kwargs):
         try:
             contents.add(value, mode)
         except UsageError as error:
             raise UsageError(f"{node.task.name}({name}=…): {error}") from None
+    for future in contents.futures:
+        if future.parent.runtime is not node.parent.runtime:
+            refuse_foreign(node, future)
     node.holes = bool(contents.futures)
-    _check_futures(node, contents.futures)
     return contents.futures or None, contents.data or None
 
 
-def _check_futures(node: Node, futures: list[tuple[Any, int]]) -> None:
-    for future, _ in futures:
-        if future.parent.runtime is not node.parent.runtime and not future.done():
-            raise UsageError(
-                f"an argument of {node.title} is a future of another runtime: "
-                "pass its result() instead"
-            )
+def refuse_foreign(node: Node, future: Future[Any]) -> None:
+    """A future of another runtime may be an argument only when it is done."""
+    if not future.done():
+        raise UsageError(
+            f"an argument of {node.title} is a future of another runtime: pass its result() instead"
+        )

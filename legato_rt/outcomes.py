@@ -5,7 +5,6 @@ from __future__ import annotations
 from legato_rt.errors import CancelledError, DependencyError, LegatoError, TaskError
 from legato_rt.future import CANCELLED, FAILED, FINISHED, deliver, is_delivered
 from legato_rt.node import Node, Scope
-from legato_rt.placement import HOST
 
 
 def join(node: Node, scope: Scope) -> None:
@@ -34,8 +33,7 @@ def _group(failures: list[LegatoError]) -> ExceptionGroup[LegatoError]:
 
 def let_go(node: Node) -> None:
     """Drop the arguments: a future keeps the value alive and nothing else."""
-    if node.choice is not HOST:
-        node.args = ()
+    node.args = ()
     node.kwargs = None
 
 

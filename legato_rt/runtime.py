@@ -9,7 +9,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from legato_rt import context
-from legato_rt.arguments import ATOM, KINDS
+from legato_rt.arguments import ATOM, FUTURE, KINDS
 from legato_rt.backend import backends
 from legato_rt.errors import ClosedError, SettingError
 from legato_rt.executor import executor_class
@@ -19,7 +19,7 @@ from legato_rt.invariants import CheckedScheduler
 from legato_rt.ledger import Ledger
 from legato_rt.lending import Deadline, Lending
 from legato_rt.machine import Machine
-from legato_rt.node import Node, Scope, search
+from legato_rt.node import Node, Scope, refuse_foreign, search
 from legato_rt.placement import Plan
 from legato_rt.policy import make_policy
 from legato_rt.policy.base import Policy
@@ -192,31 +192,45 @@ class Runtime:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         options: Options,
-        frame: FrameType,
+        caller: FrameType,
+        here: Any = None,
     ) -> Future[Any]:
-        """Add a node; `Task.submit` is what users call."""
+        """Add a node; `Task.submit` is what users call, with the frame that it found as ``here``."""
         signature = task.signature
         bound: dict[str, Any] | None = None
-        if kwargs or not signature.takes(len(args)):
-            args, bound = signature.bind(*args, **kwargs)
+        if kwargs or len(args) != signature.arity:
+            if kwargs or not signature.takes(len(args)):
+                args, bound = signature.bind(*args, **kwargs)
         if self._guard is not None:
             args, bound = self._guard.lend(task, args, bound)
         plan = self._plans.get(task)
         if plan is None or plan.source is not task.variants:
-            plan = self._plans[task] = Plan(task, self._accepts, self.reproducible, self._residence)
-        node = Node(self._scope(), next(self._numbers), plan, args, bound, options, frame)
-        futures: list[tuple[Any, int]] | None = None
+            plan = self._plan(task)
+        scope = self._root if here is self else self._scope()
+        node = Node(scope, next(self._numbers), plan, args, bound, options, caller)
+        futures: list[Any] | None = None
         data: list[tuple[Any, int]] | None = None
         for value in args:
-            if KINDS.get(type(value)) != ATOM:
+            kind = KINDS.get(type(value))
+            if kind == FUTURE and not bound:
+                if value.parent is not scope and value.parent.runtime is not self:
+                    refuse_foreign(node, value)
+                if futures is None:
+                    futures = [value]
+                else:
+                    futures.append(value)
+            elif kind != ATOM:
                 futures, data = search(node)
                 break
         else:
-            if bound:
+            if futures is not None:
+                node.holes = True
+            elif bound:
                 futures, data = search(node)
-        node.choice = plan.fixed
-        if node.choice is None and not node.holes:
-            node.choice = plan.choice(args, bound)
+        choice = plan.fixed
+        if choice is None and not node.holes:
+            choice = plan.choice(args, bound)
+        node.choice = choice
         executor, scheduler = self.executor, self.scheduler
         completed = None
         with executor.lock:
@@ -232,6 +246,11 @@ class Runtime:
         if executor.inline:
             executor.submitted()
         return node
+
+    def _plan(self, task: Task[..., Any]) -> Plan:
+        plan = Plan(task, self._accepts, self.reproducible, self._residence)
+        self._plans[task] = plan
+        return plan
 
     def _refuse(self, node: Node) -> None:
         """A closing runtime takes nothing new but the children of bodies that still run."""

@@ -80,6 +80,7 @@ class Scheduler:
         self.wakes: list[int] = []
         self.completed: list[Future[Any]] = []
         self.pools = {device: Pool() for device in workers}
+        self._pool_of = [self.pools[device] for device in self.workers]
         self.closing = False
         self.timed = policy.timed
         self._woken = [False] * len(self.workers)
@@ -88,7 +89,7 @@ class Scheduler:
     def submit(
         self,
         node: Node,
-        futures: list[tuple[Node, int]] | None,
+        futures: list[Node] | None,
         data: list[tuple[Any, int]] | None,
     ) -> None:
         """Add a node; ``futures`` and ``data`` are what its arguments hold."""
@@ -112,7 +113,7 @@ class Scheduler:
 
     def next(self, worker: int) -> Node | None:
         """Start the next node on an idle worker; `None` parks it until it is in `wakes`."""
-        pool = self.pools[self.workers[worker]]
+        pool = self._pool_of[worker]
         if self._woken[worker]:
             self._woken[worker] = False
             pool.searching -= 1
@@ -147,7 +148,8 @@ class Scheduler:
         if self.timed:
             self.policy.finished(node)
         node.value = value
-        let_go(node)
+        node.args = ()
+        node.kwargs = None
         scope = node.scope
         if scope is not None:
             if scope.pending:
@@ -217,11 +219,11 @@ class Scheduler:
 
     def is_parked(self, worker: int) -> bool:
         """Whether a worker is idle and not on its way to look for work."""
-        return worker in self.pools[self.workers[worker]].idle
+        return worker in self._pool_of[worker].idle
 
     def occupy(self, worker: int) -> None:
         """Take an idle worker into use without `next`: a body that waited goes on there."""
-        pool = self.pools[self.workers[worker]]
+        pool = self._pool_of[worker]
         if worker in pool.idle:
             pool.idle.remove(worker)
         elif self._woken[worker]:
@@ -247,11 +249,10 @@ class Scheduler:
             node.state = RUNNING
             self._open_barrier(node.args[0])
             return
-        policy = self.policy
-        where = policy.push(node, choice.devices, by)
+        where = self.policy.push(node, choice.devices, by)
         if where is not None and self.is_parked(where):
             self._wake(where)
-        elif where is None or policy.steals:
+        elif where is None or self.policy.steals:
             placed = node.placed
             for device in choice.by_device if placed is None else (placed.device,):
                 pool = self.pools[device]
@@ -272,7 +273,7 @@ class Scheduler:
             self._wake(pool.idle[-1])
 
     def _wake(self, worker: int) -> None:
-        pool = self.pools[self.workers[worker]]
+        pool = self._pool_of[worker]
         pool.idle.remove(worker)
         pool.searching += 1
         self._woken[worker] = True
@@ -301,14 +302,15 @@ class Scheduler:
                     self.graph.arrived(node)
                 node.successors = None
                 for other in successors:
-                    waiting = other.waiting = other.waiting - 1
-                    if not waiting:
-                        if not self._runnable(other):
-                            over.append(other)
-                        elif follower is None and onward and self._may_follow(other, worker):
-                            follower = other
-                        else:
-                            self._ready(other, worker)
+                    other.waiting -= 1
+                    if other.waiting:
+                        continue
+                    if not self._runnable(other):
+                        over.append(other)
+                    elif onward and follower is None and self._may_follow(other, worker):
+                        follower = other
+                    else:
+                        self._ready(other, worker)
             if node.followers is not None:
                 self._release_followers(node, worker, over)
             self.pending -= 1

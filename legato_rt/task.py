@@ -155,9 +155,10 @@ class Task(Generic[P, R]):
         PlacementError
             If no device can take the task.
         """
-        here = frame.get()
-        runtime = current_runtime(required=True) if here is None else here.runtime
-        future: Future[R] = runtime.submit(self, args, kwargs, DEFAULTS, _caller(1))
+        here: Any = frame.get()
+        if here is None:
+            here = current_runtime(required=True)
+        future: Future[R] = here.runtime.submit(self, args, kwargs, DEFAULTS, _caller(1), here)
         return future
 
     def map(self, *iterables: Iterable[Any]) -> list[Future[R]]:

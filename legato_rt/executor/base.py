@@ -20,14 +20,15 @@ from legato_rt.machine import Device
 from legato_rt.memory import MemoryNode, Replica
 from legato_rt.node import Node
 from legato_rt.ownership import own_value
+from legato_rt.placement import Plan
 from legato_rt.scheduler import Scheduler
 from legato_rt.strict import explain_write, shielded
-from legato_rt.task import Task, Variant
+from legato_rt.task import Variant
 
 logger = logging.getLogger(__name__)
 clock = time.perf_counter_ns
 
-RecordTuple = tuple[int, Task[..., Any], Variant, int, int, int, bool]
+RecordTuple = tuple[int, Plan, Variant, int, int, int, bool]
 Totals = dict[tuple[str, int], tuple[int, int, int]]
 
 FOLD_AT = 4096
@@ -99,9 +100,10 @@ class Worker:
 
 def add_up(records: Iterable[RecordTuple], totals: Totals) -> None:
     """Add records to totals by task and worker."""
-    for _, task, _, worker, start, stop, ok in records:
-        count, failed, spent = totals.get((task.name, worker), (0, 0, 0))
-        totals[task.name, worker] = (count + 1, failed + (not ok), spent + stop - start)
+    for _, plan, _, worker, start, stop, ok in records:
+        key = plan.task.name, worker
+        count, failed, spent = totals.get(key, (0, 0, 0))
+        totals[key] = (count + 1, failed + (not ok), spent + stop - start)
 
 
 def _transfers(executor: Executor, runtime: Any) -> Transfers | None:
@@ -185,7 +187,7 @@ class Executor(ABC):
         stop = clock()
         worker.depth -= 1
         worker.node = outer
-        worker.log.append((node.seq, node.task, variant, slot.index, start, stop, failure is None))
+        worker.log.append((node.seq, node.plan, variant, slot.index, start, stop, failure is None))
         if len(worker.log) >= FOLD_AT and not self.runtime.keeps_trace:
             worker.fold()
         del args, kwargs

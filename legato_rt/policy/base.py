@@ -24,13 +24,20 @@ class ReadyQueue:
     """Ready nodes, higher priority first, in order of arrival among equals.
 
     Cancelled nodes stay in until they come up, and are skipped then.
+
+    Attributes
+    ----------
+    plain : deque of Node
+        Nodes without priority.
+    ranked : list of (int, int, Node)
+        A heap of the others.
     """
 
-    __slots__ = ("_arrivals", "_plain", "_ranked")
+    __slots__ = ("_arrivals", "plain", "ranked")
 
     def __init__(self) -> None:
-        self._plain: deque[Node] = deque()
-        self._ranked: list[tuple[int, int, Node]] = []
+        self.plain: deque[Node] = deque()
+        self.ranked: list[tuple[int, int, Node]] = []
         self._arrivals = 0
 
     def push(self, node: Node) -> None:
@@ -38,13 +45,13 @@ class ReadyQueue:
         priority = node.options.priority
         if priority:
             self._arrivals += 1
-            heapq.heappush(self._ranked, (-priority, self._arrivals, node))
+            heapq.heappush(self.ranked, (-priority, self._arrivals, node))
         else:
-            self._plain.append(node)
+            self.plain.append(node)
 
     def pop(self) -> Node | None:
         """Take the first node that is still ready."""
-        ranked, plain = self._ranked, self._plain
+        ranked, plain = self.ranked, self.plain
         while plain and not ranked:
             node = plain.popleft()
             if node.state == READY:
@@ -60,8 +67,8 @@ class ReadyQueue:
 
     def pop_last(self) -> Node | None:
         """Take the node without priority that came last; others as `pop` does."""
-        plain = self._plain
-        while plain and not (self._ranked and self._ranked[0][0] < 0):
+        plain = self.plain
+        while plain and not (self.ranked and self.ranked[0][0] < 0):
             node = plain.pop()
             if node.state == READY:
                 return node
@@ -70,7 +77,7 @@ class ReadyQueue:
     @property
     def top(self) -> int | None:
         """Priority of the node that `pop` would take, or `None` if there is none."""
-        ranked, plain = self._ranked, self._plain
+        ranked, plain = self.ranked, self.plain
         while ranked and ranked[0][2].state != READY:
             heapq.heappop(ranked)
         while plain and plain[0].state != READY:
@@ -139,7 +146,8 @@ class Policy:
         able : sequence of int
             Workers that have a variant for it.
         by : int
-            The worker that made it ready, or -1 if the program did.
+            The worker that made it ready; -1 if the program did, which only a policy that is
+            `timed` is asked about.
 
         Returns
         -------
@@ -152,17 +160,24 @@ class Policy:
         """Queue a ready node that workers of ``devices`` can run; return what `place` chose."""
         able = self.classes.get(devices)
         if able is None:
-            able = self.classes[devices] = [
-                i for i, name in enumerate(self.workers) if name in devices
-            ]
-            self.shared[devices] = ReadyQueue()
-            for i in able:
-                self.sources[i].append(self.shared[devices])
+            able = self._new_class(devices)
+        # What the program submits waits for anybody, unless the policy predicts.
+        where = self.place(node, able, by) if by >= 0 or self.timed else None
+        queue = self.shared[devices] if where is None else self.mine[where]
         if node.options.priority:
             self.ranked = True
-        where = self.place(node, able, by)
-        (self.shared[devices] if where is None else self.mine[where]).push(node)
+            queue.push(node)
+        else:
+            queue.plain.append(node)
         return where
+
+    def _new_class(self, devices: Devices) -> list[int]:
+        able = [i for i, name in enumerate(self.workers) if name in devices]
+        self.classes[devices] = able
+        self.shared[devices] = ReadyQueue()
+        for i in able:
+            self.sources[i].append(self.shared[devices])
+        return able
 
     def started(self, node: Node, worker: int) -> None:
         """A node starts on a worker; told only if `timed`."""
@@ -175,9 +190,10 @@ class Policy:
         sources = self.sources[worker]
         if not self.ranked:
             for queue in sources:
-                node = queue.pop()
-                if node is not None:
-                    return node
+                if queue.plain:
+                    node = queue.pop()
+                    if node is not None:
+                        return node
         else:
             best = max(sources, key=_top)
             node = best.pop()
@@ -212,7 +228,7 @@ class Policy:
         count = len(self.workers)
         for step in range(1, count):
             victim = (worker + step) % count
-            if self.workers[victim] == self.workers[worker]:
+            if self.mine[victim].plain and self.workers[victim] == self.workers[worker]:
                 node = self.mine[victim].pop()
                 if node is not None:
                     return node

@@ -25,8 +25,9 @@ class Steal(Policy):
 
     def pop(self, worker: int) -> Node | None:
         """The newest of its own, then the oldest of all, then somebody else's oldest."""
-        if not self.ranked or (self.top(worker) or 0) <= 0:
-            node = self.mine[worker].pop_last()
+        own = self.mine[worker]
+        if own.plain and (not self.ranked or (self.top(worker) or 0) <= 0):
+            node = own.pop_last()
             if node is not None:
                 return node
         return super().pop(worker)
