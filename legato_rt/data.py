@@ -23,6 +23,7 @@ import bisect
 import mmap
 import weakref
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from legato_rt.regions import Extent, Grid, Layout, canonical
 
 Array = npt.NDArray[Any]
 
+_FEW = 16
 _BUFFERS = (bytearray, memoryview, mmap.mmap, stdlib_array.array)
 
 
@@ -120,7 +122,7 @@ class Space:
         Whether no two blocks share a byte; they may only where exact was too hard.
     """
 
-    __slots__ = ("blocks", "exact", "grid", "item", "owner", "periods", "regions", "start", "stop")
+    __slots__ = ("_grid", "blocks", "exact", "item", "owner", "periods", "regions", "start", "stop")
 
     def __init__(self, start: int = 0, stop: int = 0, periods: tuple[int, ...] = ()) -> None:
         self.start = start
@@ -130,7 +132,7 @@ class Space:
         self.item: object = None
         self.blocks: list[Block] = []
         self.regions: dict[Layout | None, Region] = {}
-        self.grid = Grid(start, periods)
+        self._grid: Grid | None = None
         self.exact = True
 
     @property
@@ -148,6 +150,26 @@ class Space:
                 found = Region(self, *self._cover(Extent(layout)))
             self.regions[layout] = found
         return found
+
+    def touching(self, layout: Layout) -> list[Block]:
+        """Blocks that may share bytes with a layout, without splitting any."""
+        known = self.regions.get(layout)
+        if known is not None:
+            return list(known.blocks)
+        extent = Extent(layout)
+        near = (self.blocks[i] for i in self._near(extent))
+        return [b for b in near if b.extent is None or b.extent.overlaps(extent) is not False]
+
+    def _near(self, extent: Extent) -> Sequence[int]:
+        """Indices of blocks that may overlap; few blocks are looked through without an index."""
+        if self._grid is None:
+            if len(self.blocks) <= _FEW:
+                return range(len(self.blocks))
+            self._grid = Grid(self.start, self.periods)
+            for block in self.blocks:
+                assert block.extent is not None
+                self._grid.append(block.extent)
+        return self._grid.near(extent)
 
     def adopt(self, other: Space) -> None:
         """Take over another space: both turned out to be parts of one stretch."""
@@ -169,7 +191,7 @@ class Space:
         """Blocks that together are ``extent``, and whether they hold more than that."""
         found: list[Block] = []
         coarse = False
-        for index in self.grid.near(extent):
+        for index in self._near(extent):
             block = self.blocks[index]
             assert block.extent is not None
             overlap = block.extent.overlaps(extent)
@@ -180,7 +202,8 @@ class Space:
                 coarse = True
             elif parts[0] is not None and parts[1] is not None:
                 other = block.split_off(parts[0], parts[1])
-                self.grid.replace(index, parts[0])
+                if self._grid is not None:
+                    self._grid.replace(index, parts[0])
                 self._add(other)
             found.append(block)
         rest = self._remainder(extent, found, coarse)
@@ -212,7 +235,8 @@ class Space:
     def _add(self, block: Block) -> None:
         assert block.extent is not None
         self.blocks.append(block)
-        self.grid.append(block.extent)
+        if self._grid is not None:
+            self._grid.append(block.extent)
 
 
 class _ViewRef(weakref.ref[Array]):
@@ -276,6 +300,21 @@ class Registry:
             return None
         return self._of_array(item)
 
+    def blocks(self, item: Any) -> Sequence[Block]:
+        """Blocks that may hold bytes of an object, as far as it is tracked; none is split."""
+        view = self._views.get(id(item))
+        if view is not None and view() is item and view.region.space is not None:
+            return view.region.blocks
+        array = item if isinstance(item, np.ndarray) else _as_bytes(item)
+        if array is None:
+            known = self._objects.get(id(item))
+            return known.blocks if known is not None else ()
+        layout = _layout(array)
+        if layout is None:
+            return ()
+        spaces = [self._spaces[i] for i in self._overlapping(layout.start, layout.stop)]
+        return [block for space in spaces for block in space.touching(layout)]
+
     def release(self, region: Region) -> None:
         """Count an object's task as finished; an object without tasks is let go."""
         region.pending -= 1
@@ -283,14 +322,6 @@ class Registry:
         if not region.pending and space is not None and space.item is not None:
             self._objects.pop(id(space.item), None)
             space.item = None
-
-    def is_tracked(self, array: Array) -> bool:
-        """Whether an array shares memory with a known space."""
-        layout = _layout(array)
-        if layout is None:
-            return False
-        self._bury()
-        return bool(self._overlapping(layout.start, layout.stop))
 
     def _of_array(self, array: Array) -> Region:
         if self._dead:

@@ -129,9 +129,8 @@ class Graph:
 
     def users(self, item: Any, mode: int, scope: Scope) -> list[Node]:
         """Unfinished nodes of a scope that an access to ``item`` would have to wait for."""
-        region = self.registry.find(item)
         found: dict[Node, None] = {}
-        for block in region.blocks if region is not None else ():
+        for block in self.registry.blocks(item):
             history = block.histories.get(scope)
             if history is not None:
                 if history.writer is not None:
@@ -142,9 +141,8 @@ class Graph:
 
     def failures(self, item: Any, scope: Scope) -> list[Node]:
         """Failed nodes that left ``item`` unwritten and that the program has not heard of."""
-        region = self.registry.find(item)
         found: dict[Node, None] = {}
-        for block in region.blocks if region is not None else ():
+        for block in self.registry.blocks(item):
             history = block.histories.get(scope)
             if history is not None and history.is_poisoned() and history.failed is not None:
                 found[history.failed] = None

@@ -106,6 +106,7 @@ class Runtime:
         self.strict = settings.strict
         self.keeps_trace = settings.trace
         self.memory_limit_bytes = settings.memory_limit
+        chosen_policy = make_policy(policy)
         self.machine = _machine(settings)
         self._accepts = {d.name: d.accepts for d in self.machine.devices}
         self._slots = _open_slots(self.machine)
@@ -113,7 +114,7 @@ class Runtime:
         self._residence = Residence(limits) if limits else None
         scheduler = CheckedScheduler if validate else Scheduler
         self.scheduler = scheduler(
-            make_policy(policy),
+            chosen_policy,
             [slot.device.name for slot in self._slots],
         )
         self._guard = Guard(self.scheduler.graph) if settings.strict else None
@@ -171,8 +172,7 @@ class Runtime:
             if self in context.open_runtimes:
                 context.open_runtimes.remove(self)
             self.executor.stop()
-            for session in {id(s.session): s.session for s in self._slots}.values():
-                session.close()
+            _close(self._slots)
             self._ledger.close()
 
     def _drain(self, cancel: bool) -> None:
@@ -195,12 +195,11 @@ class Runtime:
         caller: FrameType,
         here: Any = None,
     ) -> Future[Any]:
-        """Add a node; `Task.submit` is what users call, with the frame that it found as ``here``."""
+        """Add a node; what `Task.submit` calls, with the frame that it found as ``here``."""
         signature = task.signature
         bound: dict[str, Any] | None = None
-        if kwargs or len(args) != signature.arity:
-            if kwargs or not signature.takes(len(args)):
-                args, bound = signature.bind(*args, **kwargs)
+        if kwargs or (len(args) != signature.arity and not signature.takes(len(args))):
+            args, bound = signature.bind(*args, **kwargs)
         if self._guard is not None:
             args, bound = self._guard.lend(task, args, bound)
         plan = self._plans.get(task)
@@ -359,7 +358,17 @@ def _machine(settings: Settings) -> Machine:
         kinds = {b.kind for b in backends().values() if variant_kinds.intersection(b.runs)}
     else:
         kinds = {name.split(":")[0] for name in settings.devices}
-    machine = Machine.discover(kinds).select(settings.devices)
+    drivers = backends()
+    for kind in sorted(kinds - drivers.keys()):
+        raise SettingError(
+            f"no device {kind!r}: there are drivers for {', '.join(sorted(drivers))}"
+        )
+    machine = Machine.discover(kinds)
+    for kind in sorted(kinds - {device.kind for device in machine.devices}):
+        if settings.devices is not None:
+            why = "; ".join(drivers[kind].problems()) or "its driver finds none"
+            raise SettingError(f"no device of kind {kind!r}: {why}")
+    machine = machine.select(settings.devices)
     if settings.workers is not None:
         machine = machine.with_workers("cpu", settings.workers)
     if not machine.devices:
@@ -367,10 +376,19 @@ def _machine(settings: Settings) -> Machine:
     return machine
 
 
+def _close(slots: list[Slot]) -> None:
+    for session in {id(slot.session): slot.session for slot in slots}.values():
+        session.close()
+
+
 def _open_slots(machine: Machine) -> list[Slot]:
     slots: list[Slot] = []
     for device in machine.devices:
-        session = backends()[device.kind].open(device)
+        try:
+            session = backends()[device.kind].open(device)
+        except BaseException:
+            _close(slots)
+            raise
         for number in range(device.workers):
             slots.append(
                 Slot(

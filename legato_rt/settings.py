@@ -80,10 +80,9 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 def _parse(name: str, text: str, source: str) -> Any:
     if name == "workers":
-        try:
-            return _check(name, int(text), source)
-        except ValueError as error:
-            raise SettingError(f"{source}={text!r}: a whole number of workers is needed") from error
+        if not re.fullmatch(r"-?\d+", text):
+            raise SettingError(f"{source}={text!r}: a whole number of workers is needed")
+        return _check(name, int(text), source)
     if name in _FLAGS:
         if text.lower() not in _TRUTH:
             raise SettingError(f"{source}={text!r}: 1 or 0 is needed")

@@ -6,7 +6,6 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from legato_rt.access import IN
 from legato_rt.costs import CostModel, Table
 from legato_rt.errors import UsageError
 from legato_rt.executor.timeline import Disturbance, Run, Timeline
@@ -102,7 +101,7 @@ def simulate(
 def _play(timeline: Timeline, record: GraphRecord, nodes: list[Node]) -> None:
     timeline.open()
     for node, task in zip(nodes, record.tasks, strict=True):
-        timeline.scheduler.submit(node, [(nodes[i], IN) for i in task.predecessors] or None, None)
+        timeline.scheduler.submit(node, [nodes[i] for i in task.predecessors] or None, None)
     timeline.settle()
     while timeline.step():
         pass

@@ -52,8 +52,7 @@ class Guard:
         """
         for key, (array, alias) in list(self._lent.items()):
             mine = isinstance(granted, np.ndarray) and np.may_share_memory(granted, alias)
-            region = self._graph.registry.find(alias)
-            if mine or region is None or not any(block.used for block in region.blocks):
+            if mine or not any(block.used for block in self._graph.registry.blocks(alias)):
                 _make_writable(array)
                 del self._lent[key]
 
