@@ -22,10 +22,11 @@ from typing import Any
 
 from legato_rt.access import IN, INOUT, OUT
 from legato_rt.arguments import ATOM, KINDS, Contents, holds
-from legato_rt.data import Region, Registry, Space
+from legato_rt.data import Registry
 from legato_rt.errors import AccessError, LegatoError
 from legato_rt.future import FINISHED, is_delivered
 from legato_rt.node import Node, Scope
+from legato_rt.spaces import Region, Space
 
 
 class History:

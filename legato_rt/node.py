@@ -7,10 +7,10 @@ from typing import Any
 
 from legato_rt.access import IN, OUT
 from legato_rt.arguments import FUTURE, KINDS, Contents
-from legato_rt.data import Block, Region
 from legato_rt.errors import LegatoError, UsageError
 from legato_rt.future import STATES, WAITING, Future
 from legato_rt.placement import Candidate, Choice, Plan
+from legato_rt.spaces import Block, Region
 from legato_rt.task import Options, Task, Variant
 
 

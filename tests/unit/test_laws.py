@@ -26,7 +26,7 @@ LINKED = ("kernels", "devices")  # packaged inside legato_rt, kept at the top of
 ROWS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("_checkout",): (),
     ("errors",): (),
-    ("access", "data", "regions"): ("errors",),
+    ("access", "data", "spaces", "regions"): ("errors",),
     ("context",): ("errors",),
     ("task", "future", "arguments"): ("access", "context", "errors"),
     ("energy", "carbon"): ("errors",),
