@@ -10,15 +10,13 @@ from typing import Any
 
 from legato_rt import context
 from legato_rt.arguments import ATOM, FUTURE, KINDS
-from legato_rt.backend import backends
-from legato_rt.errors import ClosedError, SettingError
+from legato_rt.equipment import choose_machine, close_slots, open_slots
+from legato_rt.errors import ClosedError
 from legato_rt.executor import executor_class
-from legato_rt.executor.base import Slot
 from legato_rt.future import FINISHED, Future, deliver, is_delivered
 from legato_rt.invariants import CheckedScheduler
 from legato_rt.ledger import Ledger
 from legato_rt.lending import Deadline, Lending
-from legato_rt.machine import Machine
 from legato_rt.node import Node, Scope, refuse_foreign, search
 from legato_rt.placement import Plan
 from legato_rt.policy import make_policy
@@ -28,7 +26,7 @@ from legato_rt.residence import Residence
 from legato_rt.scheduler import Scheduler
 from legato_rt.settings import Settings
 from legato_rt.strict import Guard
-from legato_rt.task import Options, Task, variant_kinds
+from legato_rt.task import Options, Task
 from legato_rt.trace import Trace
 
 
@@ -107,9 +105,9 @@ class Runtime:
         self.keeps_trace = settings.trace
         self.memory_limit_bytes = settings.memory_limit
         chosen_policy = make_policy(policy)
-        self.machine = _machine(settings)
+        self.machine = choose_machine(settings)
         self._accepts = {d.name: d.accepts for d in self.machine.devices}
-        self._slots = _open_slots(self.machine)
+        self._slots = open_slots(self.machine)
         limits = {s.name: self.memory_limit_bytes for s in self._slots if s.has_memory}
         self._residence = Residence(limits) if limits else None
         scheduler = CheckedScheduler if validate else Scheduler
@@ -172,7 +170,7 @@ class Runtime:
             if self in context.open_runtimes:
                 context.open_runtimes.remove(self)
             self.executor.stop()
-            _close(self._slots)
+            close_slots(self._slots)
             self._ledger.close()
 
     def _drain(self, cancel: bool) -> None:
@@ -350,56 +348,3 @@ class Runtime:
     def report(self) -> Report:
         """Time, work per task and device, and energy with its source, up to now."""
         return self._ledger.report()
-
-
-def _machine(settings: Settings) -> Machine:
-    if settings.devices is None:
-        # A driver that no task could use is not even loaded: that would take longer than many runs.
-        kinds = {b.kind for b in backends().values() if variant_kinds.intersection(b.runs)}
-    else:
-        kinds = {name.split(":")[0] for name in settings.devices}
-    drivers = backends()
-    for kind in sorted(kinds - drivers.keys()):
-        raise SettingError(
-            f"no device {kind!r}: there are drivers for {', '.join(sorted(drivers))}"
-        )
-    machine = Machine.discover(kinds)
-    for kind in sorted(kinds - {device.kind for device in machine.devices}):
-        if settings.devices is not None:
-            why = "; ".join(drivers[kind].problems()) or "its driver finds none"
-            raise SettingError(f"no device of kind {kind!r}: {why}")
-    machine = machine.select(settings.devices)
-    if settings.workers is not None:
-        machine = machine.with_workers("cpu", settings.workers)
-    if not machine.devices:
-        raise SettingError("there is no device to run on")
-    return machine
-
-
-def _close(slots: list[Slot]) -> None:
-    for session in {id(slot.session): slot.session for slot in slots}.values():
-        session.close()
-
-
-def _open_slots(machine: Machine) -> list[Slot]:
-    slots: list[Slot] = []
-    for device in machine.devices:
-        try:
-            session = backends()[device.kind].open(device)
-        except BaseException:
-            _close(slots)
-            raise
-        for number in range(device.workers):
-            slots.append(
-                Slot(
-                    len(slots),
-                    device,
-                    session,
-                    number,
-                    device.name,
-                    direct=getattr(session, "direct", False),
-                    has_memory=getattr(session, "memory", None) is not None,
-                    turn=getattr(session, "turn", contextlib.nullcontext()),
-                )
-            )
-    return slots

@@ -48,6 +48,7 @@ ROWS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("scheduler",): ("graph", "outcomes", "order", "policy.base", "costs", "memory"),
     ("invariants",): ("scheduler",),
     ("executor",): ("scheduler", "draws", "ownership", "strict", "backend", "memory", "trace"),
+    ("equipment",): ("executor", "settings"),
     ("lending", "ledger"): ("executor", "report", "trace"),
     ("formats", "checkpoint", "instrument"): ("graph", "machine"),
     ("shipping",): ("formats",),
