@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from legato_rt.access import OUT
-from legato_rt.data import Block, Region
+from legato_rt.spaces import Block, Region
 from legato_rt.errors import DeviceError, DeviceOutOfMemory
 from legato_rt.regions import Extent
 
@@ -157,35 +157,38 @@ class Directory:
             raise DeviceError("the overlap of a view with others is too hard to tell for a copy")
         steps: list[Step] = []
         replica = memory.replicas.get(key)
-        if replica is None or replica.region is not region:
-            if replica is not None:
-                steps += self._evict(replica)
+        allocation: list[Step] = []
+        if replica is None:
             steps += self.make_room(memory, view.nbytes)
             replica = memory.replicas[key] = Replica(memory, key, region, view.nbytes)
             memory.used_bytes += replica.nbytes
             self.replicas[replica] = None
-            steps.append(Allocate(replica, view))
+            allocation = [Allocate(replica, view)]
         memory.replicas.move_to_end(key)
         replica.pins += 1
+        fill: list[Step] = []
         if mode != OUT and not all(replica in block.replicas for block in region.blocks):
-            steps += self._fill(replica, view)
-        return replica, steps
+            fill = self._fill(replica, view)
+        # An allocation that fails evicts more: nothing may still be on its way home by then.
+        return replica, [*steps, *fill[:-1], *allocation, *fill[-1:]]
 
     def commit(self, replica: Replica, view: Any, mode: int) -> None:
         """The steps of `acquire` were carried out: the replica is valid, alone if it is written."""
+        blocks = replica.region.blocks
         if mode & OUT:
-            replica.view = view
-        for block in replica.region.blocks:
-            if mode & OUT:
+            stale = {other for block in blocks for other in block.replicas}
+            for block in blocks:
                 block.replicas = {replica: None}
                 block.home = False
-            else:
+            self._let_go(stale)
+        else:
+            for block in blocks:
                 block.replicas[replica] = None
+        if not all(block.home for block in blocks):
+            replica.view = view
 
     def abandon(self, replica: Replica) -> None:
         """The array of a new replica could not be made: forget it."""
-        for block in replica.region.blocks:
-            block.replicas.pop(replica, None)
         self._remove(replica)
 
     def bring_home(self, region: Region, mode: int) -> list[Step]:
@@ -194,9 +197,11 @@ class Directory:
         if mode != OUT or region.coarse:
             steps = self._home(region.blocks)
         if mode & OUT:
+            stale = {replica for block in region.blocks for replica in block.replicas}
             for block in region.blocks:
                 block.home = True
                 block.replicas = {}
+            self._let_go(stale)
         return steps
 
     def bring_all_home(self) -> list[Step]:
@@ -213,6 +218,12 @@ class Directory:
         ------
         DeviceOutOfMemory
         """
+        pinned = sum(r.nbytes for r in memory.replicas.values() if r.pins)
+        if memory.limit_bytes is not None and pinned + nbytes > memory.limit_bytes:
+            raise DeviceOutOfMemory(
+                f"{memory.name} has {memory.limit_bytes} bytes, of which running tasks hold "
+                f"{pinned}: {nbytes} more do not fit"
+            )
         steps: list[Step] = []
         for replica in [r for r in memory.replicas.values() if r.region.space is None]:
             if not replica.pins:
@@ -224,12 +235,6 @@ class Directory:
                 break
             if not replica.pins:
                 steps += self._evict(replica)
-        if memory.used_bytes + nbytes > memory.limit_bytes:
-            pinned = sum(r.nbytes for r in memory.replicas.values() if r.pins)
-            raise DeviceOutOfMemory(
-                f"{memory.name} has {memory.limit_bytes} bytes, of which running tasks hold "
-                f"{pinned}: {nbytes} more do not fit"
-            )
         return steps
 
     def evict_idle(self, memory: MemoryNode) -> list[Step]:
@@ -262,9 +267,16 @@ class Directory:
                     block.home = True
             extents = tuple(b.extent for b in found if b.extent is not None)
             steps.append(Download(replica, replica.view, None if whole else extents))
-            if all(block.home for block in replica.region.blocks):
-                replica.view = None
+            brought = replica.region.blocks if whole else found
+            self._let_go({other for block in brought for other in block.replicas})
         return steps
+
+    @staticmethod
+    def _let_go(replicas: Iterable[Replica]) -> None:
+        """Hold no host view where nothing is left to be written back to it."""
+        for replica in replicas:
+            if all(block.home or replica not in block.replicas for block in replica.region.blocks):
+                replica.view = None
 
     def _evict(self, replica: Replica) -> list[Step]:
         blocks = replica.region.blocks

@@ -151,7 +151,12 @@ class Transfers:
         for step in steps:
             match step:
                 case Allocate(replica, view):
-                    replica.array = self._allocate(replica, view)
+                    try:
+                        replica.array = self._allocate(replica, view)
+                    except BaseException:
+                        with self._lock:
+                            self._directory.abandon(replica)
+                        raise
                 case Upload(replica, view):
                     with self._timed("upload", replica):
                         self._memory(replica).upload(view, replica.array)
@@ -174,12 +179,7 @@ class Transfers:
             with self._lock:
                 steps = self._directory.evict_idle(replica.memory)
         self._carry_out(steps)
-        try:
-            return memory.allocate(view)
-        except DeviceOutOfMemory:
-            with self._lock:
-                self._directory.abandon(replica)
-            raise
+        return memory.allocate(view)
 
     def _download(self, replica: Replica, view: Array, extents: Sequence[Extent] | None) -> None:
         memory = self._memory(replica)
