@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from legato_rt.access import OUT
-from legato_rt.spaces import Block, Region
 from legato_rt.errors import DeviceError, DeviceOutOfMemory
 from legato_rt.regions import Extent
+from legato_rt.spaces import Block, Region
 
 
 class Replica:

@@ -1,9 +1,9 @@
 """Coherence, checked in every state that it can reach.
 
 A few overlapping views of four bytes are used on two devices and on the host in every order.  A
-state is what the directory knows: blocks, who holds them, replicas and their age.  The walk goes on
-until no operation leads to a state that was not seen, and holds in each of them that whatever counts
-as valid has the bytes that a sequential program would have.  So this covers sequences of any length.
+state is what the directory knows: blocks, who holds them, replicas and their age.  The walk ends
+when no operation leads to a state that was not seen, and in each of them whatever counts as valid
+must have the bytes that a sequential program would have.  So this covers sequences of any length.
 """
 
 from __future__ import annotations
@@ -225,10 +225,7 @@ class World:
             [(names[r], r.pins, r.view is not None) for r in self.nodes[name].replicas.values()]
             for name in order
         ]
-        if self.limited:
-            ages = nodes
-        else:
-            ages = [sorted(node) for node in nodes]
+        ages = nodes if self.limited else [sorted(node) for node in nodes]
         held = (number[self.held[0]], self.held[1]) if self.held else ()
         return repr((sorted(self.seen), sorted(blocks), ages, held))
 
