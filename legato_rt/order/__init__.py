@@ -6,6 +6,8 @@ of them is first called, and kept on disk.
 
 from __future__ import annotations
 
+from legato_rt.order.area import area_bound
+from legato_rt.order.bounds import Bounds, lower_bounds
 from legato_rt.order.dag import Dag
 from legato_rt.order.heft import Links, Schedule, heft, sequence, violations
 from legato_rt.order.ranks import (
@@ -17,13 +19,16 @@ from legato_rt.order.ranks import (
 )
 
 __all__ = [
+    "Bounds",
     "Dag",
     "Links",
     "Schedule",
+    "area_bound",
     "critical_path",
     "downward_rank",
     "heft",
     "levels",
+    "lower_bounds",
     "sequence",
     "upward_rank",
     "violations",
