@@ -52,6 +52,7 @@ class Registry:
         self._starts: list[int] = []
         self._spaces: list[Space] = []
         # Weak references may die inside any allocation, also while the lock is held: only note it.
+        self._gone: deque[Space] = deque()
         self._dead: deque[Space] = deque()
         self._roots: dict[int, weakref.ref[Any]] = {}
 
@@ -67,9 +68,11 @@ class Registry:
             return self._of_array(buffer)
         known = self._objects.get(id(item))
         if known is None:
+            self._bury()
             space = Space()
             space.item = item
-            known = self._objects[id(item)] = Region(space, [Block(None)])
+            space.blocks = [Block(None)]
+            known = self._objects[id(item)] = Region(space, space.blocks)
         return known
 
     def find(self, item: Any) -> Region | None:
@@ -107,12 +110,13 @@ class Registry:
         region.pending -= 1
         space = region.space
         if not region.pending and space is not None and space.item is not None:
-            self._objects.pop(id(space.item), None)
-            space.item = None
+            if space.idle:
+                self._let_go(space)
+            else:
+                self._dead.append(space)  # until its failure was told
 
     def _of_array(self, array: Array) -> Region:
-        if self._dead:
-            self._bury()
+        self._bury()
         layout = _layout(array)
         if layout is None:
             return Space().region(None)
@@ -150,7 +154,8 @@ class Registry:
         at = bisect.bisect(self._starts, start)
         self._starts.insert(at, start)
         self._spaces.insert(at, space)
-        dead = self._dead
+        lender: Any = root.base
+        dead = self._dead if isinstance(lender, _BUFFERS) else self._gone
         self._roots[id(space)] = weakref.ref(root, lambda _: dead.append(space))
         return space
 
@@ -163,17 +168,34 @@ class Registry:
         return list(range(first, last))
 
     def _bury(self) -> None:
-        """Forget the spaces whose memory is gone; one still in use through another view waits."""
+        """Forget what is gone; a buffer that is in use through another view waits.
+
+        An address is given out again: what failed to write the memory that was there before must
+        not spoil what is there now.
+        """
+        while self._gone:
+            space = self._gone.popleft()
+            if any(block.used for block in space.blocks):
+                self._dead.append(space)
+            else:
+                self._let_go(space)
         for _ in range(min(len(self._dead), 4)):
             space = self._dead.popleft()
-            if not space.idle:
+            if space.idle:
+                self._let_go(space)
+            else:
                 self._dead.append(space)
-                continue
-            self._roots.pop(id(space), None)
-            at = bisect.bisect_left(self._starts, space.start)
-            if at < len(self._spaces) and self._spaces[at] is space:
-                del self._spaces[at], self._starts[at]
-            space.forget()
+
+    def _let_go(self, space: Space) -> None:
+        if space.item is not None:
+            self._objects.pop(id(space.item), None)
+            space.item = None
+            return
+        self._roots.pop(id(space), None)
+        at = bisect.bisect_left(self._starts, space.start)
+        if at < len(self._spaces) and self._spaces[at] is space:
+            del self._spaces[at], self._starts[at]
+        space.forget()
 
 
 def _drop(views: dict[int, _ViewRef], ref: weakref.ref[Array]) -> None:
