@@ -242,5 +242,5 @@ def doom(node: Node, failed: Node) -> None:
     """Note that a waiting node cannot run because another failed."""
     if node.value is None:
         node.value = [failed]
-    elif failed not in node.value:
+    elif isinstance(node.value, list) and failed not in node.value:
         node.value.append(failed)
