@@ -111,9 +111,11 @@ class Graph:
 
     def unlink(self, node: Node, failed: bool) -> None:
         """Take a node that is over out of the histories of its data."""
-        scope = node.parent
+        scope, inner = node.parent, node.scope
         for region, _ in node.accesses or ():
             for block in region.blocks:
+                if inner is not None:
+                    block.histories.pop(inner, None)
                 history = block.histories.get(scope)
                 if history is None:
                     continue
