@@ -17,19 +17,23 @@ from legato_rt.order.ranks import (
     upward_rank,
     weights,
 )
+from legato_rt.order.resources import Timetable, broken_limits, timetable
 
 __all__ = [
     "Bounds",
     "Dag",
     "Links",
     "Schedule",
+    "Timetable",
     "area_bound",
+    "broken_limits",
     "critical_path",
     "downward_rank",
     "heft",
     "levels",
     "lower_bounds",
     "sequence",
+    "timetable",
     "upward_rank",
     "violations",
     "weights",

@@ -1,0 +1,89 @@
+"""A rule that finds good groups for tasks while it builds a schedule.
+
+List scheduling alone wastes a fast worker on whatever is ready, and a slow one may take a task that
+everybody waits for.  Here a task has a fastest group, and may go to a slower one only where it will
+still be done by its *deadline*: the wanted makespan less the longest path behind it, stretched by
+``patience`` for the queues that it will meet.  A worker looks for, in this order:
+
+1. tasks that are fastest on it and not better *held*, by rank;
+2. tasks from elsewhere that can wait that long, the least slowed down first, with a share
+   ``slack_weight`` of how far their deadline is;
+3. held tasks, by rank, if no worker that they are held for is idle.
+
+A task is held if a slower group meets its deadline and slows it down by no more than ``1 / hold``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from legato_rt.order.arrays import Floats, Ints
+from legato_rt.order.heaps import pop, push
+from legato_rt.order.jit import compiled
+from legato_rt.order.shop import Shop
+
+
+class Rule(NamedTuple):
+    """The numbers of the rule; the module says what they do.
+
+    Attributes
+    ----------
+    rank, tail : array, shape (tasks,)
+        What goes first, and how much path is left after a task.
+    wanted_s : float
+        The makespan to aim at.
+    """
+
+    rank: Floats
+    tail: Floats
+    wanted_s: float
+    patience: float
+    slack_weight: float
+    hold: float
+
+
+@compiled
+def dispatch(
+    shop: Shop, rule: Rule, best: Ints, group: Ints, start_s: Floats, limit_s: float
+) -> float:
+    """Build a schedule without transfers; return its makespan, infinite if over the limit.
+
+    ``best`` is each task's fastest group; ``group`` and ``start_s`` are filled in.
+    """
+    tasks, groups = shop.seconds.shape
+    waits, idle = shop.waits.copy(), shop.workers.copy()
+    ready, count = np.empty(tasks, np.int32), 0
+    events, times = np.empty(len(shop.group_of) + 1, np.int32), np.empty(len(shop.group_of) + 1)
+    running, now = 0, 0.0
+    for task in shop.order:
+        if waits[task] == 0:
+            ready[count] = task
+            count += 1
+    while True:
+        for step in range(1, 4):
+            for at in range(groups):
+                while idle[at] > 0 and count > 0:
+                    place = _pick(shop, rule, best, ready, count, idle, at, now, step)
+                    if place < 0:
+                        break
+                    task = ready[place]
+                    count -= 1
+                    ready[place] = ready[count]
+                    idle[at] -= 1
+                    group[task], start_s[task] = at, now
+                    running = push(events, times, running, task, now + shop.seconds[task, at])
+        if running == 0 or times[0] > limit_s:
+            return now if count == 0 and running == 0 else np.inf
+        now = times[0]
+        while running > 0 and times[0] <= now:
+            task = pop(events, times, running)
+            running -= 1
+            idle[group[task]] += 1
+            for edge in range(shop.successor_start[task], shop.successor_start[task + 1]):
+                after = shop.successors[edge]
+                waits[after] -= 1
+                if waits[after] == 0:
+                    ready[count] = after
+                    count += 1

@@ -1,0 +1,196 @@
+"""List scheduling by priority within groups of equal workers, to try many schedules quickly.
+
+Whenever a worker is idle it takes the ready task of highest priority among those that were given to
+its group.  With transfers a task is sent to one worker of the group as soon as it is ready, so that
+its data travels while others still run, and each worker has a queue of its own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from legato_rt.order.arrays import Floats, Ints
+from legato_rt.order.heaps import pop, push
+from legato_rt.order.jit import compiled
+from legato_rt.order.shop import Shop
+
+
+@compiled
+def listed(
+    shop: Shop, priority: Floats, group: Ints, start_s: Floats, worker: Ints, limit_s: float
+) -> float:
+    """The makespan; infinite once it is sure to exceed the limit.
+
+    ``start_s`` and ``worker`` are filled in.
+    """
+    if shop.linked:
+        return sent(shop, priority, group, start_s, worker, limit_s)
+    return shared(shop, priority, group, start_s, worker, limit_s)
+
+
+@compiled
+def shared(
+    shop: Shop, priority: Floats, group: Ints, start_s: Floats, worker: Ints, limit_s: float
+) -> float:
+    """Without transfers: one queue for each group."""
+    tasks, groups = shop.seconds.shape
+    waits = shop.waits.copy()
+    queue, keys = np.empty((groups, tasks), np.int32), np.empty((groups, tasks))
+    queued = np.zeros(groups, np.int64)
+    idle, idles = _all_idle(shop)
+    events, times = np.empty(len(shop.group_of) + 1, np.int32), np.empty(len(shop.group_of) + 1)
+    running, now = 0, 0.0
+    for task in shop.order:
+        if waits[task] == 0:
+            at = group[task]
+            queued[at] = push(queue[at], keys[at], queued[at], task, -priority[task])
+    while True:
+        for at in range(groups):
+            while idles[at] > 0 and queued[at] > 0:
+                task = pop(queue[at], keys[at], queued[at])
+                queued[at] -= 1
+                idles[at] -= 1
+                worker[task], start_s[task] = idle[at, idles[at]], now
+                running = push(events, times, running, task, now + shop.seconds[task, at])
+        if running == 0:
+            return now
+        now = times[0]
+        if now > limit_s:
+            return np.inf
+        while running > 0 and times[0] <= now:
+            task = pop(events, times, running)
+            running -= 1
+            at = group[task]
+            idle[at, idles[at]] = worker[task]
+            idles[at] += 1
+            for edge in range(shop.successor_start[task], shop.successor_start[task + 1]):
+                after = shop.successors[edge]
+                waits[after] -= 1
+                if waits[after] == 0:
+                    at = group[after]
+                    queued[at] = push(queue[at], keys[at], queued[at], after, -priority[after])
+
+
+@compiled
+def _all_idle(shop: Shop) -> tuple[Ints, Ints]:
+    """The idle workers of each group as a stack, and how many they are."""
+    groups = len(shop.workers)
+    idle, idles = np.empty((groups, len(shop.group_of)), np.int32), np.zeros(groups, np.int64)
+    for worker in range(len(shop.group_of) - 1, -1, -1):
+        at = shop.group_of[worker]
+        idle[at, idles[at]] = worker
+        idles[at] += 1
+    return idle, idles
+
+
+class Traffic(NamedTuple):
+    """What is on its way, for `sent`.
+
+    Attributes
+    ----------
+    queue, keys, queued : array
+        A heap for each worker.
+    load_s : array, shape (workers,)
+        When each worker is expected to be free of all that was sent to it.
+    copies : array, shape (tasks, workers)
+        When the data of a task is in the memory that a worker shares; infinite if never.
+    arrival : array, shape (tasks,)
+        When what a task needs is there.
+    """
+
+    queue: Ints
+    keys: Floats
+    queued: Ints
+    load_s: Floats
+    copies: Floats
+    arrival: Floats
+
+
+@compiled
+def sent(
+    shop: Shop, priority: Floats, group: Ints, start_s: Floats, worker: Ints, limit_s: float
+) -> float:
+    """With transfers: a task is sent to the worker of its group where it is done first."""
+    tasks, workers = len(group), len(shop.group_of)
+    waits, busy = shop.waits.copy(), np.zeros(workers, np.bool_)
+    traffic = Traffic(
+        np.empty((workers, tasks), np.int32),
+        np.empty((workers, tasks)),
+        np.zeros(workers, np.int64),
+        np.zeros(workers),
+        np.full((tasks, workers), np.inf),
+        np.empty(tasks),
+    )
+    events, times = np.empty(workers + 1, np.int32), np.empty(workers + 1)
+    running, now = 0, 0.0
+    for task in shop.order:
+        if waits[task] == 0:
+            _send(shop, traffic, task, group[task], now, -priority[task])
+    while True:
+        for at in range(workers):
+            if not busy[at] and traffic.queued[at] > 0:
+                task = pop(traffic.queue[at], traffic.keys[at], traffic.queued[at])
+                traffic.queued[at] -= 1
+                busy[at], worker[task], start_s[task] = True, at, max(now, traffic.arrival[task])
+                stop = start_s[task] + shop.seconds[task, group[task]]
+                running = push(events, times, running, task, stop)
+        if running == 0 or now > limit_s:
+            return now if running == 0 else np.inf
+        now = times[0]
+        while running > 0 and times[0] <= now:
+            task = pop(events, times, running)
+            running -= 1
+            busy[worker[task]] = False
+            _done(traffic, worker[task], now)
+            traffic.copies[task, shop.memory_of[worker[task]]] = now
+            for edge in range(shop.successor_start[task], shop.successor_start[task + 1]):
+                after = shop.successors[edge]
+                waits[after] -= 1
+                if waits[after] == 0:
+                    _send(shop, traffic, after, group[after], now, -priority[after])
+
+
+@compiled
+def _done(traffic: Traffic, at: int, now: float) -> None:
+    """A worker is free: what it was expected to do is over."""
+    if traffic.queued[at] == 0:
+        traffic.load_s[at] = now
+
+
+@compiled
+def _send(shop: Shop, traffic: Traffic, task: int, group: int, now: float, key: float) -> None:
+    """Send a ready task to the worker of its group where it is expected to be done first."""
+    least, chosen, there_s = np.inf, -1, 0.0
+    for at in range(len(shop.group_of)):
+        if shop.group_of[at] == group and traffic.load_s[at] < least:
+            arrival = now
+            for edge in range(shop.predecessor_start[task], shop.predecessor_start[task + 1]):
+                arrival = max(arrival, _arrival(shop, traffic, edge, at, now))
+            if max(arrival, traffic.load_s[at]) < least:
+                least, chosen, there_s = max(arrival, traffic.load_s[at]), at, arrival
+    memory = shop.memory_of[chosen]
+    for edge in range(shop.predecessor_start[task], shop.predecessor_start[task + 1]):
+        if shop.sizes[edge] > 0.0:
+            arrival = _arrival(shop, traffic, edge, chosen, now)
+            traffic.copies[shop.predecessors[edge], memory] = arrival
+    traffic.arrival[task] = there_s
+    traffic.load_s[chosen] = least + shop.seconds[task, group]
+    count = traffic.queued[chosen]
+    traffic.queued[chosen] = push(traffic.queue[chosen], traffic.keys[chosen], count, task, key)
+
+
+@compiled
+def _arrival(shop: Shop, traffic: Traffic, edge: int, at: int, now: float) -> float:
+    """When the data of an edge can be where a worker finds it."""
+    size, before, memory = shop.sizes[edge], shop.predecessors[edge], shop.memory_of[at]
+    if size == 0.0:
+        return now
+    best = traffic.copies[before, memory]
+    for origin in range(len(shop.group_of)):
+        since = traffic.copies[before, origin]
+        if since < best:
+            cost = shop.latency_s[origin, memory] + size * shop.seconds_per_byte[origin, memory]
+            best = min(best, max(since, now) + cost)
+    return best
