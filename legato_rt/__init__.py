@@ -8,6 +8,7 @@ verify()
 
 from importlib.metadata import version as _version  # noqa: E402
 
+from legato_rt import formats, order  # noqa: E402
 from legato_rt.access import In, InOut, Out  # noqa: E402
 from legato_rt.check import Comparison, check  # noqa: E402
 from legato_rt.energy import Reading  # noqa: E402
@@ -76,7 +77,9 @@ __all__ = [
     "UsageError",
     "Variant",
     "check",
+    "formats",
     "host",
+    "order",
     "task",
     "tiles",
     "wait",
