@@ -20,6 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from legato_rt.access import In, Out
+from legato_rt.kernels.device_network import (
+    conv2d_device,
+    conv2d_input_grad_device,
+    conv2d_weight_grad_device,
+)
+from legato_rt.kernels.device_source import leading
 from legato_rt.kernels.jit import lazy_njit
 from legato_rt.task import task
 
@@ -281,3 +287,9 @@ def _col2im(
                     for m in range(run):
                         target[m] += source[m]
     dx[:] = sums[:, pad : h - pad, pad : width - pad]
+
+
+for _kind in ("opencl", "cuda"):
+    conv2d.variant(_kind, when=leading(4))(conv2d_device)
+    conv2d_input_grad.variant(_kind, when=leading(3))(conv2d_input_grad_device)
+    conv2d_weight_grad.variant(_kind, when=leading(4))(conv2d_weight_grad_device)

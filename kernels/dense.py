@@ -11,6 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from legato_rt.access import In, Out
+from legato_rt.kernels.device_network import (
+    dense_device,
+    dense_input_grad_device,
+    dense_weight_grad_device,
+)
+from legato_rt.kernels.device_source import leading
 from legato_rt.task import task
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -57,3 +63,9 @@ def dense_weight_grad(x: In[Array], dy: In[Array], dw: Out[Array], db: Out[Array
     """
     np.matmul(x.T, dy, out=dw)
     np.sum(dy, axis=0, out=db)
+
+
+for _kind in ("opencl", "cuda"):
+    dense.variant(_kind, when=leading(4))(dense_device)
+    dense_input_grad.variant(_kind, when=leading(3))(dense_input_grad_device)
+    dense_weight_grad.variant(_kind, when=leading(4))(dense_weight_grad_device)

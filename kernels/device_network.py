@@ -14,7 +14,7 @@ import numpy as np
 
 from legato_rt.kernels.device_launch import build
 from legato_rt.kernels.device_products import multiply
-from legato_rt.kernels.device_source import Source
+from legato_rt.kernels.device_source import Source, one_precision
 
 RELU = Source("relu")
 SGD = Source("sgd")
@@ -156,9 +156,10 @@ def softmax_cross_entropy_grad_device(
     )  # fmt: skip
 
 
-def whole_classes(classes: Any) -> bool:
-    """Whether class numbers are of a type that the device kernels read."""
-    return getattr(classes, "dtype", None) in (np.dtype(np.int32), np.dtype(np.int64))
+def with_classes(scores: Any, classes: Any, out: Any, *_: float) -> bool:
+    """Whether the device kernels of cross entropy read arrays of these types."""
+    whole = np.dtype(np.int32), np.dtype(np.int64)
+    return one_precision(scores, out) and getattr(classes, "dtype", None) in whole
 
 
 def _class_type(classes: Any) -> str:

@@ -43,22 +43,26 @@ def multiply(
     ValueError
         If the shapes do not fit.
     """
+    sizes = _sizes(a, b, c, transpose_a, transpose_b)
+    device = traits(c)
+    if min(sizes[:2]) == 0:
+        return
+    if device.kind == "cuda":
+        _cublas(a.T if transpose_a else a, b.T if transpose_b else b, c, alpha, beta, lower)
+        return
+    left, right = (a, *_steps(a, transpose_a)), (b, *_steps(b, transpose_b))
+    tail = float(beta), c, _steps(c, False)[0], lower
+    enqueue = _registers if device.scalar else tiles
+    enqueue(sizes, left, right, float(alpha), tail)
+
+
+def _sizes(a: Any, b: Any, c: Any, transpose_a: bool, transpose_b: bool) -> tuple[int, int, int]:
+    """Return rows, columns and the inner dimension."""
     rows, inner = a.shape[::-1] if transpose_a else a.shape
     inner_b, columns = b.shape[::-1] if transpose_b else b.shape
     if inner != inner_b or c.shape != (rows, columns):
         raise ValueError(f"a {a.shape}, b {b.shape} and c {c.shape} do not fit")
-    if rows == 0 or columns == 0:
-        return
-    device = traits(c)
-    if device.kind == "cuda":
-        _cublas(a.T if transpose_a else a, b.T if transpose_b else b, c, alpha, beta, lower)
-        return
-    args = (rows, columns, inner), (a, *_steps(a, transpose_a)), (b, *_steps(b, transpose_b))
-    tail = float(beta), c, _steps(c, False)[0], lower
-    if device.scalar:
-        _registers(*args, float(alpha), tail)
-    else:
-        tiles(*args, float(alpha), tail)
+    return rows, columns, inner
 
 
 def _steps(array: Any, transposed: bool) -> tuple[int, int]:

@@ -10,7 +10,8 @@ Nothing here needs OpenCL or CUDA to be installed.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+import importlib.util
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +81,18 @@ def one_precision(*arrays: Any) -> bool:
     """Whether all of these are arrays of one precision that the kernels are built for."""
     dtype = getattr(arrays[0], "dtype", None)
     return dtype in REAL and all(getattr(array, "dtype", None) == dtype for array in arrays)
+
+
+def leading(count: int) -> Callable[..., bool]:
+    """Return a variant's condition: its first `count` arguments are arrays of one precision."""
+
+    def when(*args: Any) -> bool:
+        return one_precision(*args[:count])
+
+    return when
+
+
+@functools.cache
+def has_numba_cuda() -> bool:
+    """Whether Numba's CUDA target is installed, asked without loading it."""
+    return importlib.util.find_spec("numba_cuda") is not None

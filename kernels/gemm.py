@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from legato_rt.access import In, InOut
 from legato_rt.kernels import blas
+from legato_rt.kernels.device_factors import gemm_device
+from legato_rt.kernels.device_source import leading
 from legato_rt.task import task
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -96,3 +98,7 @@ def gemm_blas(
 
 if blas.AVAILABLE:
     gemm.variant("cpu", when=_fits)(gemm_blas)
+
+
+for _kind in ("opencl", "cuda"):
+    gemm.variant(_kind, when=leading(3))(gemm_device)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from legato_rt.access import In, Out
 from legato_rt.kernels.device_launch import build
-from legato_rt.kernels.device_source import Source, one_precision
+from legato_rt.kernels.device_source import Source, has_numba_cuda, one_precision
 from legato_rt.kernels.jit import lazy_njit
 from legato_rt.task import task
 
@@ -89,6 +89,19 @@ def _assign(points: Array, centres: Array, labels: Array, distances: Array) -> N
                 nearest, label = squares[c], c
         labels[i] = label
         distances[i] = nearest
+
+
+def _numba_cuda(points: Array, centres: Array, labels: Array, distances: Array) -> bool:
+    return has_numba_cuda() and _fits(points, centres, labels, distances)
+
+
+@kmeans_assign.variant("cuda", when=_numba_cuda)
+def kmeans_assign_numba_cuda(points: Any, centres: Any, labels: Any, distances: Any) -> None:
+    """Use an item per point, in a kernel that Numba compiles."""
+    from legato_rt.kernels import numba_cuda
+
+    _check(points, centres, labels, distances)
+    numba_cuda.assign(points, centres, labels, distances)
 
 
 @kmeans_assign.variant("cuda", when=_fits)

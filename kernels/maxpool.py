@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from legato_rt.access import In, Out
+from legato_rt.kernels.device_network import maxpool_device, maxpool_grad_device
+from legato_rt.kernels.device_source import leading
 from legato_rt.kernels.jit import lazy_njit
 from legato_rt.task import task
 
@@ -129,3 +131,8 @@ def _maxpool_grad(x: Array, dy: Array, dx: Array, size: int) -> None:
                     target = dx[i, p * size + k // size, q * size + k % size]
                     for j in range(c):
                         target[j] = slopes[j] if first[j] == k else 0
+
+
+for _kind in ("opencl", "cuda"):
+    maxpool.variant(_kind, when=leading(2))(maxpool_device)
+    maxpool_grad.variant(_kind, when=leading(3))(maxpool_grad_device)

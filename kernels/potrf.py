@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from legato_rt.access import InOut
 from legato_rt.kernels import blas
+from legato_rt.kernels.device_factors import potrf_device
+from legato_rt.kernels.device_source import leading
 from legato_rt.task import task
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -56,3 +58,7 @@ def potrf_lapack(a: Array) -> None:
 
 if blas.AVAILABLE:
     potrf.variant("cpu", when=blas.fits)(potrf_lapack)
+
+
+for _kind in ("opencl", "cuda"):
+    potrf.variant(_kind, when=leading(1))(potrf_device)

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from legato_rt.access import In, Out
+from legato_rt.kernels.device_network import relu_device, relu_grad_device
+from legato_rt.kernels.device_source import leading
 from legato_rt.kernels.jit import lazy_njit
 from legato_rt.task import task
 
@@ -56,3 +58,8 @@ def _relu_grad(y: Array, dy: Array, dx: Array) -> None:
     for i in range(y.size):
         slope = dy[i]  # read in any case, or the loop is not vectorised
         dx[i] = slope if y[i] > 0 else zero
+
+
+for _kind in ("opencl", "cuda"):
+    relu.variant(_kind, when=leading(2))(relu_device)
+    relu_grad.variant(_kind, when=leading(3))(relu_grad_device)

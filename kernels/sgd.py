@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 import numpy.typing as npt
 
 from legato_rt.access import In, InOut
+from legato_rt.kernels.device_network import sgd_device
+from legato_rt.kernels.device_source import leading
 from legato_rt.kernels.jit import lazy_njit
 from legato_rt.task import task
 
@@ -78,3 +80,7 @@ def _sgd(
         v = momentum * velocity[i] + gradient[i] + decay * weights[i]
         velocity[i] = v
         weights[i] -= rate * v
+
+
+for _kind in ("opencl", "cuda"):
+    sgd.variant(_kind, when=leading(3))(sgd_device)

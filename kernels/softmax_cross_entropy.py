@@ -13,6 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from legato_rt.access import In, Out
+from legato_rt.kernels.device_network import (
+    softmax_cross_entropy_device,
+    softmax_cross_entropy_grad_device,
+    with_classes,
+)
 from legato_rt.task import task
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -54,3 +59,8 @@ def softmax_cross_entropy_grad(
     np.divide(dscores, dscores.sum(axis=1, keepdims=True), out=dscores)
     dscores[np.arange(len(classes)), classes] -= 1
     np.multiply(dscores, scale, out=dscores)
+
+
+for _kind in ("opencl", "cuda"):
+    softmax_cross_entropy.variant(_kind, when=with_classes)(softmax_cross_entropy_device)
+    softmax_cross_entropy_grad.variant(_kind, when=with_classes)(softmax_cross_entropy_grad_device)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from legato_rt.access import In, Out
 from legato_rt.kernels.device_launch import build
-from legato_rt.kernels.device_source import Source, one_precision
+from legato_rt.kernels.device_source import Source, has_numba_cuda, one_precision
 from legato_rt.kernels.jit import lazy_njit
 from legato_rt.task import task
 
@@ -80,6 +80,19 @@ def _stencil2d(u: Array, v: Array, centre: float, side: float) -> None:
 
 def _device(u: Array, v: Array, *_: float, **__: float) -> bool:
     return one_precision(u, v)
+
+
+def _numba_cuda(u: Array, v: Array, *_: float, **__: float) -> bool:
+    return has_numba_cuda() and one_precision(u, v)
+
+
+@stencil2d.variant("cuda", when=_numba_cuda)
+def stencil2d_numba_cuda(u: Any, v: Any, centre: float = 0.0, side: float = 0.25) -> None:
+    """Use an item per point, in a kernel that Numba compiles."""
+    from legato_rt.kernels import numba_cuda
+
+    _check(u, v)
+    numba_cuda.step(u, v, centre, side)
 
 
 @stencil2d.variant("cuda", when=_device)

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from legato_rt.access import In, InOut
 from legato_rt.kernels import blas
+from legato_rt.kernels.device_factors import syrk_device
+from legato_rt.kernels.device_source import leading
 from legato_rt.task import task
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -64,3 +66,7 @@ def syrk_blas(a: Array, c: Array, alpha: float = 1.0) -> None:
 
 if blas.AVAILABLE:
     syrk.variant("cpu", when=_fits)(syrk_blas)
+
+
+for _kind in ("opencl", "cuda"):
+    syrk.variant(_kind, when=leading(2))(syrk_device)

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from legato_rt.access import In, InOut
 from legato_rt.kernels import blas
+from legato_rt.kernels.device_factors import trsm_device
+from legato_rt.kernels.device_source import leading
 from legato_rt.task import task
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -63,3 +65,7 @@ def trsm_blas(lower: Array, b: Array) -> None:
 
 if blas.AVAILABLE:
     trsm.variant("cpu", when=_fits)(trsm_blas)
+
+
+for _kind in ("opencl", "cuda"):
+    trsm.variant(_kind, when=leading(2))(trsm_device)

@@ -139,7 +139,8 @@ def test_conv2d_takes_strided_arrays() -> None:
     wide = np.zeros((4, 6, 6, 8))
     strided = wide[..., ::2]
     strided[...] = x
-    assert not any(v.when(strided, w, b, dy, 1) for v in conv2d.variants[1:])
+    on_cpu = [variant for variant in conv2d.variants[1:] if variant.kind == "cpu"]
+    assert not any(variant.when(strided, w, b, dy, 1) for variant in on_cpu)
     (y,) = stale(dy)
     conv2d(strided, w, b, y, 1)
     conv2d(x, w, b, dy, 1)
