@@ -1,14 +1,17 @@
 """``opencl`` and ``fpga``: any OpenCL device; an accelerator is an FPGA, or stands for one.
 
-Variants get `pyopencl.array.Array` objects on their worker's queue.  A device has two workers and a
-turn: while one's kernels run, the other's arrays are copied.  PyOpenCL is loaded when a device is
-looked for, never at import.
+Variants get `pyopencl.array.Array` objects on their worker's queue.  A device has two workers and
+a turn: while one's kernels run, the other's arrays are copied.  PyOpenCL is loaded when a device is
+looked for, never at import.  A device's context is one for the whole process, so that what a
+variant compiles serves every runtime.
+
+``LEGATO_RT_OPENCL_PARTS=2`` makes two devices of each one that can be parted, such as PoCL's.
+``LEGATO_RT_FPGA=name`` declares the devices whose name, or whose platform's, holds that text to be
+FPGAs.  What only emulates one is labelled so, and used when it is asked for.
 """
 
 from __future__ import annotations
 
-import functools
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,31 +20,32 @@ from typing import Any
 import numpy as np
 
 from legato_rt.backend import Session
+from legato_rt.devices.opencl_discovery import devices, is_checker, is_emulated, parent, problems
+from legato_rt.devices.opencl_errors import translated
+from legato_rt.devices.opencl_program import kernel, program
 from legato_rt.energy import ConstantPower
-from legato_rt.errors import BuildError, DeviceError, DeviceLost, DeviceOutOfMemory, SettingError
+from legato_rt.errors import DeviceError, DeviceOutOfMemory, SettingError
 from legato_rt.machine import Device
+
+__all__ = ["OpenClBackend", "OpenClSession", "backend", "fpga_backend", "kernel", "program"]
 
 # Assumed, not measured: a few cores that run kernels, or an accelerator card of the middle class.
 POWER = {"cpu": ConstantPower(20.0, 5.0), "other": ConstantPower(150.0, 25.0)}
-
-OUT_OF_MEMORY = (-4, -5, -6)  # MEM_OBJECT_ALLOCATION_FAILURE, OUT_OF_RESOURCES, OUT_OF_HOST_MEMORY
-LOST = (-2, -36, -34)  # DEVICE_NOT_AVAILABLE, INVALID_COMMAND_QUEUE, INVALID_CONTEXT
-BUILD = (-11, -15, -17)  # BUILD_PROGRAM_FAILURE, COMPILE_PROGRAM_FAILURE, LINK_PROGRAM_FAILURE
-WORK_SIZE = (-53, -54, -55, -56, -63)  # dimension, group, item, offset, global size
 
 
 class _Memory:
     """Buffers of one device; copies go over a queue of their own."""
 
-    def __init__(self, context: Any, queues: Sequence[Any], copies: Any) -> None:
+    def __init__(self, device: Any, queues: Sequence[Any]) -> None:
         import pyopencl
         import pyopencl.array
 
-        self._cl = pyopencl
-        self._array = pyopencl.array
-        self._context = context
+        self._cl: Any = pyopencl
+        self._array: Any = pyopencl.array.Array
+        self._device = device
         self._queues = queues
-        self._copies = copies
+        self._copies = _copies(device)
+        self._lazy = not device.type & pyopencl.device_type.CPU
 
     def allocate(self, view: Any) -> Any:
         if view.dtype.hasobject or not view.dtype.isnative:
@@ -49,56 +53,86 @@ class _Memory:
                 f"an array of dtype {view.dtype} cannot be used on an OpenCL device: "
                 "only native-endian data without Python objects can"
             )
-        with _translated(self._copies.device):
-            return self._array.Array(self._queues[0], view.shape, view.dtype)
+        allowed = self._device.max_mem_alloc_size
+        if view.nbytes > allowed:
+            raise DeviceOutOfMemory(
+                f"{self._device.name.strip()} has no arrays of {view.nbytes} bytes, {allowed} at "
+                "most: split the array with lrt.tiles"
+            )
+        with translated(self._device):
+            array = self._array(self._queues[0], view.shape, view.dtype)
+            if self._lazy and view.size:  # else a full device would be noticed by the first copy
+                undefined = self._cl.mem_migration_flags.CONTENT_UNDEFINED
+                self._cl.enqueue_migrate_mem_objects(
+                    self._copies, [array.base_data], flags=undefined
+                ).wait()
+        return array
 
     def on_worker(self, array: Any, worker: int) -> Any:
         return array.with_queue(self._queues[worker])
 
     def upload(self, view: Any, array: Any) -> None:
-        if view.size:
-            with _translated(self._copies.device):
-                self._cl.enqueue_copy(
-                    self._copies, array.base_data, np.ascontiguousarray(view), is_blocking=True
-                )
+        if not view.size:
+            return
+        with translated(self._device):
+            if view.flags.c_contiguous:
+                self._cl.enqueue_copy(self._copies, array.base_data, view, is_blocking=True)
+                return
+            flags = self._cl.map_flags.WRITE_INVALIDATE_REGION
+            with _mapped(self._copies, array, flags) as host:
+                np.copyto(host, view)
 
     def download(self, array: Any, view: Any) -> None:
         if not view.size:
             return
-        dense = view if view.flags.c_contiguous else np.empty(view.shape, view.dtype)
-        with _translated(self._copies.device):
-            self._cl.enqueue_copy(self._copies, dense, array.base_data, is_blocking=True)
-        if dense is not view:
-            np.copyto(view, dense)
+        with translated(self._device):
+            if view.flags.c_contiguous:
+                self._cl.enqueue_copy(self._copies, view, array.base_data, is_blocking=True)
+                return
+            with _mapped(self._copies, array, self._cl.map_flags.READ) as host:
+                np.copyto(view, host)
 
     def copy_from_peer(self, source: Any, target: Any) -> None:
-        host = np.empty(source.shape, source.dtype)
-        if host.size:
-            with _translated(self._copies.device):
-                self._cl.enqueue_copy(source.queue, host, source.base_data, is_blocking=True)
-                self._cl.enqueue_copy(self._copies, target.base_data, host, is_blocking=True)
+        """From the source's memory as the host sees it: two contexts share no buffer."""
+        if source.size:
+            origin = source.queue.device
+            flags = self._cl.map_flags.READ
+            with translated(origin), _mapped(_copies(origin), source, flags) as host:
+                self.upload(host, target)
 
     def free(self, array: Any) -> None:
-        if array is not None and array.base_data is not None:
+        if array.base_data is not None:
             array.base_data.release()
 
 
+@contextmanager
+def _mapped(queue: Any, array: Any, flags: Any) -> Iterator[Any]:
+    """A device array as the host sees it, so that other strides need no second copy."""
+    import pyopencl
+
+    host, _ = pyopencl.enqueue_map_buffer(
+        queue, array.base_data, flags, array.offset, array.shape, array.dtype, is_blocking=True
+    )
+    try:
+        yield host
+    finally:
+        host.base.release(queue).wait()
+
+
 class OpenClSession:
-    """One OpenCL device in use: a context, a queue a worker, and one for copies."""
+    """One OpenCL device in use: a queue for each worker, and one for copies."""
 
     def __init__(self, device: Any, workers: int) -> None:
         import pyopencl
 
-        self._cl_array = __import__("pyopencl.array").array.Array
-        with _translated(device):
-            context = pyopencl.Context([device])
-            profiling = pyopencl.command_queue_properties.PROFILING_ENABLE
+        self._device = device
+        profiling = pyopencl.command_queue_properties.PROFILING_ENABLE
+        with translated(device):
+            context = _context(device)
             self.queues = [
                 pyopencl.CommandQueue(context, properties=profiling) for _ in range(workers)
             ]
-            copies = pyopencl.CommandQueue(context)
-        self._device = device
-        self.memory = _Memory(context, self.queues, copies)
+            self.memory = _Memory(device, self.queues)
         self.turn = threading.Lock()
 
     def call(
@@ -108,16 +142,52 @@ class OpenClSession:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        """Run a variant and wait for its queue; an array that it returns comes to the host."""
-        with _translated(self._device):
+        """Run a variant and wait for its queue; arrays that it returns come to the host."""
+        with translated(self._device):
             value = function(*args, **kwargs)
             self.queues[worker].finish()
-            return value.get() if isinstance(value, self._cl_array) else value
+            return _to_host(value)
 
     def close(self) -> None:
         """Wait for the queues; PyOpenCL frees them with the last reference."""
-        for queue in self.queues:
-            queue.finish()
+        with translated(self._device):
+            for queue in self.queues:
+                queue.finish()
+
+
+def _to_host(value: Any) -> Any:
+    from pyopencl.array import Array
+
+    if isinstance(value, Array):
+        return value.get()
+    if type(value) in (list, tuple):
+        return type(value)(_to_host(item) for item in value)
+    if type(value) is dict:
+        return {key: _to_host(item) for key, item in value.items()}
+    return value
+
+
+_guard = threading.RLock()
+_shared: dict[Any, tuple[Any, Any]] = {}
+
+
+def _context(device: Any) -> Any:
+    return _shared_by_all(device)[0]
+
+
+def _copies(device: Any) -> Any:
+    return _shared_by_all(device)[1]
+
+
+def _shared_by_all(device: Any) -> tuple[Any, Any]:
+    """The context of a device, and the queue for copies to and from it."""
+    import pyopencl
+
+    with _guard:
+        if device not in _shared:
+            context = pyopencl.Context([device])
+            _shared[device] = context, pyopencl.CommandQueue(context)
+        return _shared[device]
 
 
 class OpenClBackend:
@@ -134,111 +204,47 @@ class OpenClBackend:
 
     def discover(self) -> Sequence[Device]:
         """All devices of the installed OpenCL platforms that are of this kind."""
-        return [
-            Device(
-                name,
-                self.kind,
-                self.runs,
-                2,
-                _power(device),
-                _detail(device),
-                simulated="oclgrind" in device.platform.name.lower(),
-            )
-            for name, device in _devices(self.kind).items()
-        ]
+        return [_described(name, self, device) for name, device in devices(self.kind).items()]
 
     def problems(self) -> Sequence[str]:
         """What is missing, and what to install or allow."""
-        try:
-            import pyopencl
-        except ImportError as error:
-            return [
-                f"PyOpenCL cannot be imported ({error}): pip install 'legato_rt[opencl]' brings "
-                "it, with PoCL for the CPU"
-            ]
-        try:
-            platforms = pyopencl.get_platforms()
-        except pyopencl.Error as error:
-            platforms, reason = [], str(error)
-        else:
-            reason = "the loader found none"
-        if not platforms:
-            return [
-                f"no OpenCL platform ({reason}): pip install pocl-binary-distribution, or install "
-                "the vendor's driver; OCL_ICD_VENDORS must name a folder with its .icd file"
-            ]
-        if not _devices(self.kind):
-            return [f"no {self.kind} device on {', '.join(p.name for p in platforms)}"]
-        return []
+        return problems(self.kind)
 
     def open(self, device: Device) -> Session:
-        """A context and queues on the device."""
-        return OpenClSession(_devices(self.kind)[device.name], device.workers)
+        """Queues on the device; a machine file may declare one of another kind to be an FPGA.
+
+        Raises
+        ------
+        SettingError
+            If there is no device of that name.
+        """
+        found = {**devices("opencl"), **devices("fpga")}.get(device.name)
+        if found is None:
+            raise SettingError(f"there is no OpenCL device {device.name}; see `legato devices`")
+        return OpenClSession(found, device.workers)
 
 
-@functools.cache
-def _devices(kind: str) -> dict[str, Any]:
-    """PyOpenCL devices by name; those that emulate an FPGA, or are one, are of kind ``fpga``."""
-    try:
-        import pyopencl
-
-        platforms = pyopencl.get_platforms()
-    except Exception:  # no loader, no platform, a broken driver: `problems` says which
-        return {}
-    found = []
-    for platform in platforms:
-        for device in platform.get_devices():
-            accelerator = device.type == pyopencl.device_type.ACCELERATOR
-            if (kind == "fpga") == accelerator:
-                found += _parts(device)
-    return {f"{kind}:{i}": device for i, device in enumerate(found)}
-
-
-def _parts(device: Any) -> list[Any]:
-    """The device, or as many equal parts of it as ``LEGATO_RT_OPENCL_PARTS`` says."""
+def _described(name: str, backend: OpenClBackend, device: Any) -> Device:
     import pyopencl
 
-    text = os.environ.get("LEGATO_RT_OPENCL_PARTS", "1")
-    if not text.isdigit() or not int(text):
-        raise SettingError(f"LEGATO_RT_OPENCL_PARTS={text!r}: a whole number from 1 is needed")
-    units = device.max_compute_units // int(text)
-    if int(text) == 1 or not units:
-        return [device]
-    equally = pyopencl.device_partition_property.EQUALLY
-    return list(device.create_sub_devices([equally, units]))
-
-
-def _power(device: Any) -> ConstantPower:
-    import pyopencl
-
-    return POWER["cpu" if device.type & pyopencl.device_type.CPU else "other"]
-
-
-def _detail(device: Any) -> str:
-    emulated = ", emulated" if "emulation" in device.name.lower() else ""
-    return f"{device.name.strip()} ({device.platform.name.strip()}{emulated})"
-
-
-@contextmanager
-def _translated(device: Any) -> Iterator[None]:
-    """Raise our errors for OpenCL's codes."""
-    import pyopencl
-
-    try:
-        yield
-    except pyopencl.Error as error:
-        code = getattr(error, "code", None)
-        message = f"{device.name.strip()}: {error}"
-        if code in OUT_OF_MEMORY or isinstance(error, pyopencl.MemoryError):
-            raise DeviceOutOfMemory(message) from error
-        if code in BUILD:
-            raise BuildError(message) from error
-        if code in LOST:
-            raise DeviceLost(message) from error
-        if code in WORK_SIZE:
-            limits = f"{device.max_work_group_size} items a group, {device.max_work_item_sizes}"
-            message += f" (allowed: {limits})"
-        raise DeviceError(message) from error
+    emulated = backend.kind == "fpga" and is_emulated(device)
+    notes = [device.platform.name.strip()]
+    whole = parent(device)
+    if whole is not None:
+        notes.append(f"{device.max_compute_units} of {whole.max_compute_units} units")
+    if emulated:
+        notes.append("emulated")
+    return Device(
+        name,
+        backend.kind,
+        backend.runs,
+        workers=2,
+        power=POWER["cpu" if device.type & pyopencl.device_type.CPU else "other"],
+        detail=f"{device.name.strip()} ({', '.join(notes)})",
+        simulated=emulated or is_checker(device),
+        memory=name,
+        memory_bytes=device.global_mem_size,
+    )
 
 
 backend = OpenClBackend("opencl")

@@ -62,13 +62,16 @@ class MemoryNode:
     ----------
     limit_bytes : int or None
         How much it may hold; `None` for no limit of ours.
+    kind : str
+        Memories of one kind copy directly from each other.
     used_bytes : int
     replicas : OrderedDict
         By key, least recently used first.
     """
 
-    def __init__(self, name: str, limit_bytes: int | None = None) -> None:
+    def __init__(self, name: str, limit_bytes: int | None = None, kind: str = "") -> None:
         self.name = name
+        self.kind = kind
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
         self.replicas: OrderedDict[Hashable, Replica] = OrderedDict()
@@ -249,7 +252,7 @@ class Directory:
         blocks = replica.region.blocks
         shared = set(blocks[0].replicas).intersection(*(b.replicas for b in blocks[1:]))
         for source in shared if not all(block.home for block in blocks) else ():
-            if source.key == replica.key:
+            if source.key == replica.key and source.memory.kind == replica.memory.kind:
                 return [Peer(source, replica)]
         return [*self._home(blocks), Upload(replica, view)]
 
