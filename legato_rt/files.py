@@ -31,9 +31,14 @@ def read_bytes(path: str | Path, max_bytes: int = MAX_BYTES) -> bytes:
     return content
 
 
-def read_text(path: str | Path, max_bytes: int = MAX_BYTES) -> str:
-    """Read a whole file as UTF-8; raises as `read_bytes` does."""
-    content = read_bytes(path, max_bytes)
+def as_text(path: str | Path, content: bytes) -> str:
+    """A file's content as text.
+
+    Raises
+    ------
+    FormatError
+        If it is not in UTF-8.
+    """
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

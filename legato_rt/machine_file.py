@@ -43,7 +43,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from legato_rt.errors import FormatError
-from legato_rt.files import convert, read_text
+from legato_rt.files import as_text, convert, read_bytes
 
 MAX_BYTES = 2**20
 
@@ -116,7 +116,7 @@ def read_machine(path_or_name: str | Path) -> MachineFile:
         Naming the file, and the line or field in it.
     """
     path = _locate(path_or_name)
-    text = read_text(path, MAX_BYTES)
+    text = as_text(path, read_bytes(path, MAX_BYTES))
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from legato_rt.files import MAX_BYTES, read_text
+from legato_rt.files import as_text
 from legato_rt.formats.recorded import GraphRecord, TaskRecord, checked
 from legato_rt.formats.sorting import in_order
 from legato_rt.formats.tokens import Numbers
@@ -25,20 +25,17 @@ MAX_ACTIVITIES = 10**6
 MAX_RESOURCES = 1000
 
 
-def read_rcp(path: str | Path, max_bytes: int = MAX_BYTES) -> GraphRecord:
+def parse_rcp(path: str | Path, content: bytes) -> GraphRecord:
     """Read a project; a unit of time becomes a second on a CPU.
+
+    The path is for its name and for messages.
 
     Raises
     ------
     FormatError
         Naming the file and the line that cannot be used.
     """
-    return parse_rcp(path, read_text(path, max_bytes))
-
-
-def parse_rcp(path: str | Path, text: str) -> GraphRecord:
-    """Read a project from a file's content; ``path`` is for its name and for messages."""
-    numbers = Numbers(path, text)
+    numbers = Numbers(path, as_text(path, content))
     count = numbers.next("the number of activities", 1, MAX_ACTIVITIES)
     resources = numbers.next("the number of resources", 0, MAX_RESOURCES)
     capacities = [numbers.next("a resource's capacity") for _ in range(resources)]

@@ -115,9 +115,14 @@ class GraphRecord:
         FormatError
             Naming the file, and the line or field that cannot be used.
         """
+        return cls.parse(path, read_bytes(path, max_bytes))
+
+    @classmethod
+    def parse(cls, path: str | Path, content: bytes) -> GraphRecord:
+        """Read the content of such a file; raises as `load` does."""
         from legato_rt.formats.recorded_file import FIELDS, GraphFile
 
-        read = decode_json(path, read_bytes(path, max_bytes), GraphFile)
+        read = decode_json(path, content, GraphFile)
         if read.format != FORMAT:
             raise FormatError(path, "format", f"is {read.format!r}, not {FORMAT!r}")
         if read.version != VERSION:

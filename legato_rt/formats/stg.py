@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from legato_rt.files import MAX_BYTES, read_text
+from legato_rt.files import as_text
 from legato_rt.formats.recorded import GraphRecord, TaskRecord, checked
 from legato_rt.formats.sorting import in_order
 from legato_rt.formats.tokens import Numbers
@@ -24,15 +24,17 @@ from legato_rt.formats.tokens import Numbers
 MAX_TASKS = 10**7
 
 
-def read_stg(path: str | Path, max_bytes: int = MAX_BYTES) -> GraphRecord:
+def parse_stg(path: str | Path, content: bytes) -> GraphRecord:
     """Read a Standard Task Graph; a unit of time becomes a second on a CPU.
+
+    The path is for its name and for messages.
 
     Raises
     ------
     FormatError
         Naming the file and the line that cannot be used.
     """
-    numbers = Numbers(path, read_text(path, max_bytes), comment="#")
+    numbers = Numbers(path, as_text(path, content), comment="#")
     count = numbers.next("the number of tasks", 0, MAX_TASKS) + 2
     times: list[int] = []
     predecessors: list[list[int]] = []

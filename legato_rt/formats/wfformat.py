@@ -15,7 +15,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from legato_rt.errors import FormatError
-from legato_rt.files import MAX_BYTES, decode_json, read_bytes
+from legato_rt.files import decode_json
 from legato_rt.formats.recorded import Datum, GraphRecord, TaskRecord, checked
 from legato_rt.formats.sorting import in_order
 
@@ -85,8 +85,10 @@ class WorkflowFile(Struct):
     workflow: Workflow
 
 
-def read_wfformat(path: str | Path, max_bytes: int = MAX_BYTES) -> GraphRecord:
+def parse_wfformat(path: str | Path, content: bytes) -> GraphRecord:
     """Read a workflow trace.
+
+    The path is for messages.
 
     The kind of a task is the program that it ran or, where that is a script, its own name without
     the number at the end.
@@ -96,7 +98,7 @@ def read_wfformat(path: str | Path, max_bytes: int = MAX_BYTES) -> GraphRecord:
     FormatError
         Naming the file, and the line or field that cannot be used.
     """
-    read = decode_json(path, read_bytes(path, max_bytes), WorkflowFile)
+    read = decode_json(path, content, WorkflowFile)
     if read.version != VERSION:
         raise FormatError(path, "schemaVersion", f"is {read.version!r}; {VERSION!r} is known")
     planned = read.workflow.specification.tasks
