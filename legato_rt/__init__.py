@@ -10,6 +10,7 @@ from importlib.metadata import version as _version  # noqa: E402
 
 from legato_rt import formats, order  # noqa: E402
 from legato_rt.access import In, InOut, Out  # noqa: E402
+from legato_rt.capture import Captured, capture  # noqa: E402
 from legato_rt.check import Comparison, check  # noqa: E402
 from legato_rt.energy import Reading  # noqa: E402
 from legato_rt.errors import (  # noqa: E402
@@ -36,6 +37,7 @@ from legato_rt.face import host, tiles, wait  # noqa: E402
 from legato_rt.future import Future  # noqa: E402
 from legato_rt.machine import Device, Machine  # noqa: E402
 from legato_rt.policy.base import Policy  # noqa: E402
+from legato_rt.replay import Replay  # noqa: E402
 from legato_rt.report import Report  # noqa: E402
 from legato_rt.runtime import Runtime  # noqa: E402
 from legato_rt.task import Task, Variant, task  # noqa: E402
@@ -47,6 +49,7 @@ __all__ = [
     "AccessError",
     "BuildError",
     "CancelledError",
+    "Captured",
     "ClosedError",
     "Comparison",
     "DependencyError",
@@ -67,6 +70,7 @@ __all__ = [
     "PlacementError",
     "Policy",
     "Reading",
+    "Replay",
     "Report",
     "Runtime",
     "SettingError",
@@ -76,6 +80,7 @@ __all__ = [
     "UnsupportedError",
     "UsageError",
     "Variant",
+    "capture",
     "check",
     "formats",
     "host",

@@ -169,7 +169,7 @@ class Graph:
                 history = block.histories[scope] = History()
             writer = history.writer
             if writer is not None and writer is not node:
-                _edge(writer, node, value=mode != OUT)
+                edge(writer, node, value=mode != OUT)
             if history.failed is not None:
                 if mode != OUT and writer is None and history.is_poisoned():
                     doom(node, history.failed)
@@ -181,7 +181,7 @@ class Graph:
                 continue
             for reader in history.readers:
                 if reader is not node:
-                    _edge(reader, node, value=False)
+                    edge(reader, node, value=False)
             history.readers = {}
             history.writer = node
 
@@ -198,7 +198,7 @@ class Graph:
                     f"{'InOut' if mode & OUT else 'In'}[…] to {scope.node.task.name}"
                 )
         else:
-            _edge(self._elder(owner, scope, node), node, value=False)
+            edge(self._elder(owner, scope, node), node, value=False)
 
     def _harmless(self, region: Region, mode: int, scope: Scope) -> bool:
         """Reading an object by identity (a lock, a model) that nobody outside writes."""
@@ -223,7 +223,8 @@ class Graph:
 _VERB = {IN: "reads", OUT: "writes", INOUT: "writes"}
 
 
-def _edge(before: Node, after: Node, value: bool) -> None:
+def edge(before: Node, after: Node, value: bool) -> None:
+    """Make one node wait for another, with or without need of its value."""
     after.waiting += 1
     if value:
         if before.successors is None:

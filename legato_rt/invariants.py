@@ -28,11 +28,12 @@ class CheckedScheduler(Scheduler):
         node: Node,
         futures: list[Node] | None,
         data: list[tuple[Any, int]] | None,
+        after: Sequence[Node] = (),
     ) -> None:
         """See `Scheduler.submit`."""
         self.nodes[node] = None
         try:
-            super().submit(node, futures, data)
+            super().submit(node, futures, data, after)
         finally:
             self.check()
 
@@ -82,7 +83,7 @@ class CheckedScheduler(Scheduler):
             raise InternalError(f"an edge leads to a node that is over: {next(iter(edges)).story}")
         if self.pending != len(self.nodes):
             raise InternalError(f"{len(self.nodes)} nodes are pending, {self.pending} are counted")
-        for device, pool in self.pools.items():
+        for device, pool in self.parking.pools.items():
             if not 0 <= pool.searching <= len(self.workers):
                 raise InternalError(f"{pool.searching} workers of {device} are searching")
             if pool.idle and not pool.searching and self.policy.has_work(pool.idle[-1]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from legato_rt.errors import UsageError
-from legato_rt.executor.base import Executor, Totals, add_up
+from legato_rt.executor.base import Executor
 from legato_rt.machine import Machine
 from legato_rt.report import Report, summarise
 from legato_rt.trace import Record, Trace
@@ -40,13 +40,8 @@ class Ledger:
 
     def report(self) -> Report:
         """The summary up to now, or up to the end."""
-        totals: Totals = {}
-        for worker in list(self._executor.workers):
-            for key, more in list(worker.totals.items()):
-                totals[key] = _plus(totals.get(key, _NOTHING), more)
-            add_up(list(worker.log), totals)
         by_device: dict[tuple[str, str], tuple[int, int, int]] = {}
-        for (name, slot), more in totals.items():
+        for (name, slot), more in self._executor.totals().items():
             place = name, self._executor.slots[slot].name
             by_device[place] = _plus(by_device.get(place, _NOTHING), more)
         end = self._closed if self._closed is not None else time.perf_counter()

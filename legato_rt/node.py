@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from operator import is_
-from typing import Any
+from types import CodeType
+from typing import Any, NamedTuple
 
 from legato_rt.access import IN, OUT
 from legato_rt.arguments import FUTURE, KINDS, Contents
@@ -12,6 +13,13 @@ from legato_rt.future import STATES, WAITING, Future
 from legato_rt.placement import Candidate, Choice, Plan
 from legato_rt.spaces import Block, Region
 from legato_rt.task import Options, Task, Variant
+
+
+class Site(NamedTuple):
+    """A place in the program, with the names that a frame has for it."""
+
+    f_code: CodeType
+    f_lasti: int
 
 
 class Node(Future[Any]):
@@ -107,6 +115,11 @@ class Node(Future[Any]):
         return f"{self.options.name or self.task.name}#{self.seq}"
 
     @property
+    def site(self) -> Site:
+        """Where it was submitted, as the frame of another submit."""
+        return Site(self.caller, self.lasti)
+
+    @property
     def where(self) -> str:
         """``file:line`` of the submit."""
         lines = list(self.caller.co_positions())
@@ -132,6 +145,8 @@ class Scope:
     ----------
     pending : int
         Nodes of the scope that are not over.
+    eager : bool
+        Whether each submit returns only when its task is over.
     failures : list of LegatoError
         What failed here first-hand.
     error : LegatoError or None
@@ -144,6 +159,7 @@ class Scope:
         "_granted",
         "_grants",
         "barriers",
+        "eager",
         "error",
         "failures",
         "node",
@@ -155,6 +171,7 @@ class Scope:
         self.runtime = runtime
         self.node = node
         self.pending = 0
+        self.eager = False
         self.failures: list[LegatoError] = []
         self.error: LegatoError | None = None
         self.barriers: list[Future[Any]] = []
@@ -172,8 +189,11 @@ class Scope:
 
     def grants(self, region: Region, mode: int) -> bool:
         """Whether the task that owns this scope declared an access that covers another."""
-        assert self.node is not None
-        accesses = self.node.accesses or []
+        owner = self.node
+        assert owner is not None
+        while owner.accesses is None and owner.parent.eager:
+            owner = owner.parent.node  # a part of a task has what the whole has
+        accesses = owner.accesses or []
         # A split changes the blocks of a region: the summary is good for these very tuples only.
         current = [declared.blocks for declared, _ in accesses]
         if len(current) != len(self._granted) or not all(map(is_, current, self._granted)):

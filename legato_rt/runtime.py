@@ -17,17 +17,20 @@ from legato_rt.future import FINISHED, Future, deliver, is_delivered
 from legato_rt.invariants import CheckedScheduler
 from legato_rt.ledger import Ledger
 from legato_rt.lending import Deadline, Lending
-from legato_rt.node import Node, Scope, refuse_foreign, search
+from legato_rt.node import Node, Scope, Site, refuse_foreign, search
 from legato_rt.placement import Plan
 from legato_rt.policy import make_policy
 from legato_rt.policy.base import Policy
+from legato_rt.replay import chunk_task, replay_task
 from legato_rt.report import Report
 from legato_rt.residence import Residence
 from legato_rt.scheduler import Scheduler
 from legato_rt.settings import Settings
 from legato_rt.strict import Guard
-from legato_rt.task import Options, Task
+from legato_rt.task import DEFAULTS, Options, Task
 from legato_rt.trace import Trace
+
+_PARTS = (replay_task, chunk_task)
 
 
 class Runtime:
@@ -190,7 +193,7 @@ class Runtime:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         options: Options,
-        caller: FrameType,
+        caller: FrameType | Site,
         here: Any = None,
     ) -> Future[Any]:
         """Add a node; what `Task.submit` calls, with the frame that it found as ``here``."""
@@ -242,7 +245,38 @@ class Runtime:
             executor.call_back(completed)
         if executor.inline:
             executor.submitted()
+        if scope.eager:
+            self.wait_for(node, None)
         return node
+
+    def submit_prepared(
+        self,
+        task: Task[..., Any],
+        args: tuple[Any, ...],
+        data: list[tuple[Any, int]],
+        caller: FrameType,
+    ) -> Node:
+        """Add a node of the runtime's own, whose arguments are not looked into."""
+        scope, number = self._scope(), next(self._numbers)
+        node = Node(scope, number, self.plan_of(task), args, None, DEFAULTS, caller)
+        node.choice = node.plan.fixed
+        with self.executor.step() as scheduler:
+            if self._state != "open":
+                self._refuse(node)
+            scheduler.submit(node, None, data)
+        return node
+
+    def prepare(self, task: Task[..., Any], args: tuple[Any, ...], parent: Node) -> Node:
+        """Make a part of a running task, to be submitted with its edges given."""
+        scope, number = self._scope_of(parent), next(self._numbers)
+        node = Node(scope, number, self.plan_of(task), args, None, DEFAULTS, parent.site)
+        node.choice = node.plan.fixed
+        return node
+
+    def plan_of(self, task: Task[..., Any]) -> Plan:
+        """What this runtime knows about a task."""
+        plan = self._plans.get(task)
+        return plan if plan is not None and plan.source is task.variants else self._plan(task)
 
     def _plan(self, task: Task[..., Any]) -> Plan:
         plan = Plan(task, self._accepts, self.reproducible, self._residence)
@@ -258,11 +292,13 @@ class Runtime:
         """The scope of whoever calls: the body that runs here, or the program."""
         here = context.frame.get()
         node: Node | None = here.node if here is not None and here.runtime is self else None
-        if node is None or node.state >= FINISHED:
-            return self._root
+        return self._root if node is None or node.state >= FINISHED else self._scope_of(node)
+
+    def _scope_of(self, node: Node) -> Scope:
         with self.executor.lock:
             if node.scope is None:
                 node.scope = Scope(self, node)
+                node.scope.eager = node.task in _PARTS
             found: Scope = node.scope
         return found
 

@@ -34,21 +34,12 @@ from legato_rt.future import (
     Future,
     deliver,
 )
-from legato_rt.graph import Graph, doom
+from legato_rt.graph import Graph, doom, edge
 from legato_rt.node import Node, Scope
 from legato_rt.outcomes import cancelled, doomed, join, let_go
+from legato_rt.parking import Parking, Pool
 from legato_rt.placement import HOST
 from legato_rt.policy.base import Policy
-
-
-class Pool:
-    """Workers of one device that have nothing to do, and how many are on their way to look."""
-
-    __slots__ = ("idle", "searching")
-
-    def __init__(self) -> None:
-        self.idle: list[int] = []
-        self.searching = 0
 
 
 class Scheduler:
@@ -77,13 +68,11 @@ class Scheduler:
         self.policy = policy
         self.workers = list(workers)
         self.pending = 0
-        self.wakes: list[int] = []
         self.completed: list[Future[Any]] = []
-        self.pools = {device: Pool() for device in workers}
-        self._pool_of = [self.pools[device] for device in self.workers]
+        self.parking = Parking(self.workers)
+        self.wakes = self.parking.wakes
         self.closing = False
         self.timed = policy.timed
-        self._woken = [False] * len(self.workers)
         policy.attach(self.workers)
 
     def submit(
@@ -91,8 +80,20 @@ class Scheduler:
         node: Node,
         futures: list[Node] | None,
         data: list[tuple[Any, int]] | None,
+        after: Sequence[Node] = (),
     ) -> None:
-        """Add a node; ``futures`` and ``data`` are what its arguments hold."""
+        """Add a node.
+
+        Parameters
+        ----------
+        futures, data
+            What its arguments hold.
+        after : sequence of Node
+            What must only be over before it.
+        """
+        for other in after:
+            if other.state < FINISHED:
+                edge(other, node, value=False)
         self.pending += 1
         node.parent.pending += 1
         if futures is not None or data is not None:
@@ -113,16 +114,15 @@ class Scheduler:
 
     def next(self, worker: int) -> Node | None:
         """Start the next node on an idle worker; `None` parks it until it is in `wakes`."""
-        pool = self._pool_of[worker]
-        if self._woken[worker]:
-            self._woken[worker] = False
-            pool.searching -= 1
+        parking = self.parking
+        if parking.woken[worker]:
+            parking.look(worker)
         node = self.policy.pop(worker)
         if node is None:
-            if worker not in pool.idle:
-                pool.idle.append(worker)
+            parking.park(worker)
             return None
         self._start(node, worker)
+        pool = parking.pool_of[worker]
         if pool.idle:
             self._wake_next(pool)
         return node
@@ -217,18 +217,12 @@ class Scheduler:
         for node in self.policy.drain():
             self.cancel(node)
 
-    def is_parked(self, worker: int) -> bool:
-        """Whether a worker is idle and not on its way to look for work."""
-        return worker in self._pool_of[worker].idle
-
     def occupy(self, worker: int) -> None:
         """Take an idle worker into use without `next`: a body that waited goes on there."""
-        pool = self._pool_of[worker]
+        pool = self.parking.pool_of[worker]
         if worker in pool.idle:
             pool.idle.remove(worker)
-        elif self._woken[worker]:
-            self._woken[worker] = False
-            pool.searching -= 1
+        self.parking.look(worker)
         self._wake_next(pool)
 
     # -- transitions ------------------------------------------------------------------------
@@ -250,14 +244,12 @@ class Scheduler:
             self._open_barrier(node.args[0])
             return
         where = self.policy.push(node, choice.devices, by)
-        if where is not None and self.is_parked(where):
-            self._wake(where)
+        if where is not None and self.parking.is_parked(where):
+            self.parking.wake(where)
         elif where is None or self.policy.steals:
             placed = node.placed
             for device in choice.by_device if placed is None else (placed.device,):
-                pool = self.pools[device]
-                if pool.idle and not pool.searching:
-                    self._wake(pool.idle[-1])
+                self.parking.wake_one(device)
 
     def _start(self, node: Node, worker: int) -> None:
         if node.state != READY:
@@ -270,14 +262,7 @@ class Scheduler:
     def _wake_next(self, pool: Pool) -> None:
         """Whoever finds work and leaves some wakes the next: nobody sleeps while there is work."""
         if pool.idle and not pool.searching and self.policy.has_work(pool.idle[-1]):
-            self._wake(pool.idle[-1])
-
-    def _wake(self, worker: int) -> None:
-        pool = self._pool_of[worker]
-        pool.idle.remove(worker)
-        pool.searching += 1
-        self._woken[worker] = True
-        self.wakes.append(worker)
+            self.parking.wake(pool.idle[-1])
 
     def _over(self, node: Node, worker: int, onward: bool) -> Node | None:
         """Release what waits for a node that is over, and for all that ends because of it.

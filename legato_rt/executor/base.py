@@ -243,6 +243,16 @@ class Executor(ABC):
             if transfers is not None:
                 transfers.leave_device(pinned)
 
+    def totals(self) -> Totals:
+        """What all workers did so far, by task and worker."""
+        totals: Totals = {}
+        for worker in list(self.workers):
+            for key, (count, failed, spent) in list(worker.totals.items()):
+                known = totals.get(key, (0, 0, 0))
+                totals[key] = (known[0] + count, known[1] + failed, known[2] + spent)
+            add_up(list(worker.log), totals)
+        return totals
+
     def obey(self) -> None:
         """Wake whom the scheduler wants woken; the lock is held."""
         self.scheduler.wakes.clear()

@@ -199,7 +199,9 @@ class ThreadsExecutor(Executor):
         """Take a parked slot of the same device, or wait until a worker gives way."""
         with self.lock:
             for slot in self.slots:
-                if slot.device.name == worker.device and self.scheduler.is_parked(slot.index):
+                if slot.device.name == worker.device and self.scheduler.parking.is_parked(
+                    slot.index
+                ):
                     self.scheduler.occupy(slot.index)
                     self._retire(self._holders[slot.index])
                     self._hold(worker, slot)
