@@ -89,8 +89,8 @@ def dense_input_grad_device(dy: Any, w: Any, dx: Any) -> None:
 
 def dense_weight_grad_device(x: Any, dy: Any, dw: Any, db: Any) -> None:
     """The device variant of `dense_weight_grad`."""
-    multiply(x, dy, dw, beta=0.0, transpose_a=True)
     _sum_rows(dy, db)
+    multiply(x, dy, dw, beta=0.0, transpose_a=True)
 
 
 def conv2d_device(x: Any, w: Any, b: Any, y: Any, pad: int = 0, stride: int = 1) -> None:

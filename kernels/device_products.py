@@ -72,14 +72,14 @@ def _steps(array: Any, transposed: bool) -> tuple[int, int]:
 
 
 def _cublas(a: Any, b: Any, c: Any, alpha: float, beta: float, lower: bool) -> None:
-    import cupy
-
     product = a @ b
     if alpha != 1:
         product *= alpha
     if beta != 0:
         product += c if beta == 1 else beta * c
     if lower:
+        import cupy
+
         cupy.copyto(c, product, where=cupy.tri(*c.shape, dtype=bool))
     else:
         c[...] = product
