@@ -170,15 +170,11 @@ class Registry:
     def _bury(self) -> None:
         """Forget what is gone; a buffer that is in use through another view waits.
 
-        An address is given out again: what failed to write the memory that was there before must
-        not spoil what is there now.
+        An address is given out again: who used, or failed to write, the memory that was there
+        before has nothing to do with what is there now.
         """
         while self._gone:
-            space = self._gone.popleft()
-            if any(block.used for block in space.blocks):
-                self._dead.append(space)
-            else:
-                self._let_go(space)
+            self._let_go(self._gone.popleft())
         for _ in range(min(len(self._dead), 4)):
             space = self._dead.popleft()
             if space.idle:
