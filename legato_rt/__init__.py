@@ -8,7 +8,7 @@ verify()
 
 from importlib.metadata import version as _version  # noqa: E402
 
-from legato_rt import formats, order  # noqa: E402
+from legato_rt import formats, order, powerbudget  # noqa: E402
 from legato_rt.access import In, InOut, Out  # noqa: E402
 from legato_rt.capture import Captured, capture  # noqa: E402
 from legato_rt.check import Comparison, check  # noqa: E402
@@ -85,6 +85,7 @@ __all__ = [
     "formats",
     "host",
     "order",
+    "powerbudget",
     "task",
     "tiles",
     "wait",

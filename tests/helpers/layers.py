@@ -9,7 +9,7 @@ ROWS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("context",): ("errors",),
     ("task", "future", "arguments"): ("access", "context", "errors"),
     ("energy", "carbon"): ("errors",),
-    ("files",): ("errors",),
+    ("files", "powerbudget"): ("errors",),
     ("machine", "machine_file", "backend"): ("energy", "errors", "files"),
     ("settings",): ("errors",),
     ("face",): ("context", "errors"),
