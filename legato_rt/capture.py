@@ -8,6 +8,7 @@ runtime, with new contents in the same arrays, and pays for no argument and no d
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from types import FrameType, TracebackType
@@ -21,6 +22,8 @@ from legato_rt.access import IN
 from legato_rt.arguments import Contents, rebuilt
 from legato_rt.chunks import Step
 from legato_rt.errors import UsageError
+from legato_rt.formats.captured import recorded
+from legato_rt.formats.recorded import GraphRecord
 from legato_rt.future import Future
 from legato_rt.graph import Graph
 from legato_rt.node import Node, Scope, search
@@ -154,6 +157,14 @@ class Captured:
             return replayer.submit(self._data, None, caller)
         swap = _Swap(rebound, self._data)
         return replayer.submit([(swap(item), mode) for item, mode in self._data], swap, caller)
+
+    def record(self, name: str = "") -> GraphRecord:
+        """The graph without bodies and arrays, as the simulator and the planners take it."""
+        return recorded(self.steps, name)
+
+    def save(self, path: str | os.PathLike[str], name: str = "") -> None:
+        """Write `record` as JSON, for ``legato simulate`` and `GraphRecord.load`."""
+        self.record(name).save(os.fspath(path))
 
 
 class _Swap:

@@ -17,7 +17,7 @@ def join(node: Node, scope: Scope) -> None:
             deliver(error)
         node.value = TaskError(
             f"{len(failures)} of the tasks that {node.title} (submitted at {node.where}) "
-            "submitted failed, and its body did not ask for their results",
+            f"submitted failed, and its body did not ask for their results; first: {failures[0]}",
             task=node.task.name,
             where=node.where,
             variant=node.variant.name if node.variant is not None else "?",
