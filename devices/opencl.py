@@ -130,7 +130,7 @@ class OpenClSession:
         with translated(device):
             context = _context(device)
             self.queues = [
-                pyopencl.CommandQueue(context, properties=profiling) for _ in range(workers)
+                pyopencl.CommandQueue(context, device, properties=profiling) for _ in range(workers)
             ]
             self.memory = _Memory(device, self.queues)
         self.turn = threading.Lock()
@@ -144,8 +144,10 @@ class OpenClSession:
     ) -> Any:
         """Run a variant and wait for its queue; arrays that it returns come to the host."""
         with translated(self._device):
-            value = function(*args, **kwargs)
-            self.queues[worker].finish()
+            try:
+                value = function(*args, **kwargs)
+            finally:
+                self.queues[worker].finish()
             return _to_host(value)
 
     def close(self) -> None:
@@ -186,7 +188,8 @@ def _shared_by_all(device: Any) -> tuple[Any, Any]:
     with _guard:
         if device not in _shared:
             context = pyopencl.Context([device])
-            _shared[device] = context, pyopencl.CommandQueue(context)
+            # PoCL gives a queue to the whole device if it is not told which part of it.
+            _shared[device] = context, pyopencl.CommandQueue(context, device)
         return _shared[device]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.util
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -119,10 +120,12 @@ def parent(device: Any) -> Any:
 def problems(kind: str) -> list[str]:
     """What keeps devices of this kind from being used, and what to do about each."""
     platforms, wrong = _platforms()
-    if not platforms:
+    if importlib.util.find_spec("pyopencl") is None:
         return wrong
     if kind == "fpga":
         return wrong if devices(kind) else [*wrong, _why_no_fpga()]
+    if not platforms:
+        return wrong
     if not devices(kind):
         names = ", ".join(platform.name.strip() for platform, _ in platforms)
         wrong = [*wrong, f"no device of kind opencl on the platforms that there are: {names}"]

@@ -190,13 +190,19 @@ def test_outcome_is_the_sequential_one(
 def test_memory_this_small_never_stops_evicting(two_parts: None) -> None:
     """What the test above is about does happen: copies by the hundred, on every device."""
     rng = random.Random(7)
-    chains = [(Step("slice", rng.randrange(2), rng.randrange(8), 1),) for _ in range(100)]
-    ops = [Op("mix", i % 2, chain, (), 3) for i, chain in enumerate(chains)]
+    parts = [(Step("slice", rng.randrange(2), rng.randrange(8), 1),) for _ in range(100)]
+    ops = [Op("mix", i % 2, part if i % 3 else (), (), 3) for i, part in enumerate(parts)]
     with lrt.Runtime(
-        workers=2, devices=DEVICES, policy=Scatter(1), memory_limit=1100, trace=True
+        workers=2,
+        devices=DEVICES,
+        executor="serial",
+        policy=Scatter(1),
+        memory_limit=1100,
+        trace=True,
     ) as rt:
         _, base = run(ops, lambda task, *args: task.submit(*args), rt.host)
     copies = rt.trace.copies
     assert base.tolist() == run(ops, lambda task, *args: task(*args), Plain)[1].tolist()
     assert {copy.device for copy in copies} == set(DEVICES.split(",")[1:])
+    assert {copy.what for copy in copies} == {"upload", "download", "peer"}
     assert len(copies) > 100
