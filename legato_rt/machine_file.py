@@ -158,7 +158,8 @@ def _check(path: Path, machine: MachineFile) -> None:
         if names & set(own):
             raise FormatError(path, f"device[{at}].name", f"{device.name!r} is there twice")
         names.update(own)
-        memories.update([device.memory] if device.memory else own)
+        if device.memory or device.kind != "cpu":
+            memories.update([device.memory] if device.memory else own)
         points = [point.name for point in device.point]
         if len(set(points)) < len(points):
             raise FormatError(path, f"device[{at}].point", "two points have one name")

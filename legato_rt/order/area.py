@@ -53,7 +53,7 @@ def area_bound(
         Tasks of each kind; one by default.
     """
     table = np.asarray(seconds, dtype=np.float64)
-    table = seconds_of(table, len(table)) if len(table) else np.zeros((0, 1))
+    table = seconds_of(table, len(table))
     many = np.ones(table.shape[1]) if workers is None else np.asarray(workers, dtype=np.float64)
     weight = np.ones(len(table)) if counts is None else np.asarray(counts, dtype=np.float64)
     if many.shape != table.shape[1:] or not (many > 0).all():

@@ -122,7 +122,7 @@ def heft(
     from legato_rt.order.heft_kernel import place
 
     tasks = len(dag)
-    table = seconds_of(seconds, tasks) if tasks else np.zeros((0, 1))
+    table = seconds_of(seconds, tasks)
     workers = table.shape[1]
     costs = links or Links.none(workers)
     if costs.latency_s.shape != (workers, workers):

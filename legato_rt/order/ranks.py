@@ -30,6 +30,8 @@ def seconds_of(seconds: npt.ArrayLike, tasks: int) -> Floats:
         Naming a task that no worker can run, or whose time is negative.
     """
     table = np.ascontiguousarray(seconds, dtype=np.float64)
+    if tasks == 0 and table.shape == (0,):
+        table = np.zeros((0, 1))
     if table.ndim != 2 or table.shape[0] != tasks or table.shape[1] == 0:
         raise UsageError(f"times of {tasks} tasks on each worker are needed, not {table.shape}")
     wrong = np.isnan(table).any(axis=1) | (table < 0).any(axis=1)
