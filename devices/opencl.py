@@ -22,12 +22,20 @@ import numpy as np
 from legato_rt.backend import Session
 from legato_rt.devices.opencl_discovery import devices, is_checker, is_emulated, parent, problems
 from legato_rt.devices.opencl_errors import translated
-from legato_rt.devices.opencl_program import kernel, program
+from legato_rt.devices.opencl_program import kernel, program, slug
 from legato_rt.energy import ConstantPower
 from legato_rt.errors import DeviceError, DeviceOutOfMemory, SettingError
 from legato_rt.machine import Device
 
-__all__ = ["OpenClBackend", "OpenClSession", "backend", "fpga_backend", "kernel", "program"]
+__all__ = [
+    "OpenClBackend",
+    "OpenClSession",
+    "backend",
+    "fpga_backend",
+    "kernel",
+    "program",
+    "slug",
+]
 
 # Assumed, not measured: a few cores that run kernels, or an accelerator card of the middle class.
 POWER = {"cpu": ConstantPower(20.0, 5.0), "other": ConstantPower(150.0, 25.0)}

@@ -77,6 +77,22 @@ def fill_opencl(c: Any, value: int) -> None:
     run(c.queue, (1,), (1,), c.base_data, np.int64(c.size), np.int64(value))
 
 
+@mix.variant("cuda")
+def mix_cuda(a: Any, c: Any, factor: int) -> int:
+    added = total(a)
+    c *= factor
+    c %= 1000003
+    c += added
+    return total(c)
+
+
+@fill.variant("cuda")
+def fill_cuda(c: Any, value: int) -> None:
+    import cupy
+
+    c[...] = value + cupy.arange(c.size).reshape(c.shape)
+
+
 class Op(NamedTuple):
     """Fill a view, mix one into another, or have the program use one."""
 
@@ -165,17 +181,12 @@ def two_parts() -> Iterator[None]:
     opencl_discovery.devices.cache_clear()
 
 
-@pytest.mark.parametrize("executor", ["threads", "serial"])
-@given(operations, st.sampled_from((300, 600, 1100, None)), st.integers(0, 1000))
-@example([Op("fill"), Op("mix"), Op("mix", alias=True), Op("mix", 1)] * 5, 1100, 1)
-@settings(max_examples=80)
-def test_outcome_is_the_sequential_one(
-    two_parts: None, executor: str, ops: list[Op], limit: int | None, seed: int
-) -> None:
+def check(devices: str, executor: str, ops: list[Op], limit: int | None, seed: int) -> None:
+    """Run a program both ways and compare."""
     results, expected = run(ops, lambda task, *args: task(*args), Plain)
     with lrt.Runtime(
         workers=2,
-        devices=DEVICES,
+        devices=devices,
         executor=executor,
         policy=Scatter(seed),
         memory_limit=limit,
@@ -185,6 +196,27 @@ def test_outcome_is_the_sequential_one(
         got = [future if isinstance(future, int) else future.result() for future in got]
     assert base.tolist() == expected.tolist()
     assert got == results
+
+
+limits = st.sampled_from((300, 600, 1100, None))
+seeds = st.integers(0, 1000)
+
+
+@pytest.mark.parametrize("executor", ["threads", "serial"])
+@given(operations, limits, seeds)
+@example([Op("fill"), Op("mix"), Op("mix", alias=True), Op("mix", 1)] * 5, 1100, 1)
+@settings(max_examples=80)
+def test_outcome_is_the_sequential_one(
+    two_parts: None, executor: str, ops: list[Op], limit: int | None, seed: int
+) -> None:
+    check(DEVICES, executor, ops, limit, seed)
+
+
+@pytest.mark.gpu
+@given(operations, limits, seeds)
+@settings(max_examples=80)
+def test_so_it_is_with_a_gpu(two_parts: None, ops: list[Op], limit: int | None, seed: int) -> None:
+    check(f"{DEVICES},cuda", "threads", ops, limit, seed)
 
 
 def test_memory_this_small_never_stops_evicting(two_parts: None) -> None:
