@@ -1,6 +1,6 @@
 """What holds for every test: no thread outlives it, and what it needs is there or it is skipped.
 
-A test marked ``gpu`` or ``browser`` is skipped, with the reason, on a machine without one.
+A test marked ``gpu``, ``fpga`` or ``browser`` is skipped, with the reason, where there is none.
 Hypothesis has no deadline here, since machines differ, and repeats the same examples where ``CI``
 is set.
 """
@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib import metadata
 
 import hypothesis
 import pytest
@@ -41,6 +42,13 @@ def has_gpu() -> bool:
     return started and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
+def has_fpga_emulator() -> bool:
+    try:
+        return bool(metadata.version("intel-opencl-fpga-emu-rt"))
+    except metadata.PackageNotFoundError:
+        return False
+
+
 def has_browser() -> bool:
     return any(shutil.which(name) for name in CHROMIUM)
 
@@ -48,6 +56,7 @@ def has_browser() -> bool:
 # marker: what the machine must have, and the reason given where it does not.
 NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
     "gpu": (has_gpu, "no NVIDIA GPU here"),
+    "fpga": (has_fpga_emulator, "Intel's FPGA emulator is not installed: make test-fpga"),
     "browser": (has_browser, "none of " + ", ".join(CHROMIUM) + " is installed"),
 }
 
