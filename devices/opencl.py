@@ -52,7 +52,7 @@ class _Memory:
         self._array: Any = pyopencl.array.Array
         self._device = device
         self._queues = queues
-        self._copies = _copies(device)
+        self._copies = _shared(device).copies
         self._lazy = not device.type & pyopencl.device_type.CPU
 
     def allocate(self, view: Any) -> Any:
@@ -105,7 +105,7 @@ class _Memory:
         if source.size:
             origin = source.queue.device
             flags = self._cl.map_flags.READ
-            with translated(origin), _mapped(_copies(origin), source, flags) as host:
+            with translated(origin), _mapped(_shared(origin).copies, source, flags) as host:
                 self.upload(host, target)
 
     def free(self, array: Any) -> None:
@@ -131,15 +131,10 @@ class OpenClSession:
     """One OpenCL device in use: a queue for each worker, and one for copies."""
 
     def __init__(self, device: Any, workers: int) -> None:
-        import pyopencl
-
         self._device = device
-        profiling = pyopencl.command_queue_properties.PROFILING_ENABLE
         with translated(device):
-            context = _context(device)
-            self.queues = [
-                pyopencl.CommandQueue(context, device, properties=profiling) for _ in range(workers)
-            ]
+            self._shared = _shared(device)
+            self.queues = [self._shared.queue() for _ in range(workers)]
             self.memory = _Memory(device, self.queues)
         self.turn = threading.Lock()
 
@@ -159,10 +154,11 @@ class OpenClSession:
             return _to_host(value)
 
     def close(self) -> None:
-        """Wait for the queues; PyOpenCL frees them with the last reference."""
+        """Wait for the queues, and leave them to the next session: programs hang on them."""
         with translated(self._device):
             for queue in self.queues:
                 queue.finish()
+        self._shared.idle += self.queues
 
 
 def _to_host(value: Any) -> Any:
@@ -177,28 +173,45 @@ def _to_host(value: Any) -> Any:
     return value
 
 
-_guard = threading.RLock()
-_shared: dict[Any, tuple[Any, Any]] = {}
+class _Shared:
+    """What all sessions of the process share of a device.
+
+    Attributes
+    ----------
+    copies : pyopencl.CommandQueue
+        For copies to and from the device.
+    idle : list of pyopencl.CommandQueue
+        Queues for workers that no session uses.
+    """
+
+    def __init__(self, device: Any) -> None:
+        import pyopencl
+
+        self._cl: Any = pyopencl
+        self._device = device
+        self._context = pyopencl.Context([device])
+        # PoCL gives a queue to the whole device if it is not told which part of it.
+        self.copies = pyopencl.CommandQueue(self._context, device)
+        self.idle: list[Any] = []
+
+    def queue(self) -> Any:
+        """A queue for one worker."""
+        try:
+            return self.idle.pop()
+        except IndexError:
+            profiling = self._cl.command_queue_properties.PROFILING_ENABLE
+            return self._cl.CommandQueue(self._context, self._device, properties=profiling)
 
 
-def _context(device: Any) -> Any:
-    return _shared_by_all(device)[0]
+_guard = threading.Lock()
+_in_use: dict[Any, _Shared] = {}
 
 
-def _copies(device: Any) -> Any:
-    return _shared_by_all(device)[1]
-
-
-def _shared_by_all(device: Any) -> tuple[Any, Any]:
-    """The context of a device, and the queue for copies to and from it."""
-    import pyopencl
-
+def _shared(device: Any) -> _Shared:
     with _guard:
-        if device not in _shared:
-            context = pyopencl.Context([device])
-            # PoCL gives a queue to the whole device if it is not told which part of it.
-            _shared[device] = context, pyopencl.CommandQueue(context, device)
-        return _shared[device]
+        if device not in _in_use:
+            _in_use[device] = _Shared(device)
+        return _in_use[device]
 
 
 class OpenClBackend:
