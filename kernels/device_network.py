@@ -18,16 +18,17 @@ from legato_rt.kernels.device_source import Source, one_precision
 
 RELU = Source("relu")
 SGD = Source("sgd")
-MAXPOOL = Source("maxpool")
-ROWS = Source("rows")
-PATCHES = Source("patches")
+MAXPOOL = Source("maxpool", lanes=32)
+ROWS = Source("rows", lanes=32)
+PATCHES = Source("patches", lanes=32)
 CROSS_ENTROPY = Source("softmax_cross_entropy", lanes=64, CLASS="index")
 
 GROUP = 128
 SEGMENTS = 64
 """Into so many parts at most are rows cut that are summed up."""
-WORKSPACE_BYTES = 16 * 1024 * 1024
-"""Upper bound on the patches in work at a time, unless one image's are more."""
+CACHE_BYTES = 2 * 1024 * 1024
+WORKSPACE_BYTES = 64 * 1024 * 1024
+"""Upper bounds on the patches in work at a time, on processors and on GPUs; an image's at least."""
 
 
 def relu_device(x: Any, y: Any) -> None:
@@ -61,7 +62,7 @@ def sgd_device(
 def maxpool_device(x: Any, y: Any, size: int = 2) -> None:
     """The device variant of `maxpool`."""
     _check_pool(x, y, size)
-    build(MAXPOOL, x).launch("maxpool", (y.size,), (GROUP,), y.size, *x.shape[1:], size, x, y)
+    _by_row(MAXPOOL, "maxpool", math.prod(y.shape[:3]), y, *x.shape[1:], size, x, y)
 
 
 def maxpool_grad_device(x: Any, dy: Any, dx: Any, size: int = 2) -> None:
@@ -70,10 +71,8 @@ def maxpool_grad_device(x: Any, dy: Any, dx: Any, size: int = 2) -> None:
     if dx.shape != x.shape:
         raise ValueError("dx must have the shape of x")
     n, h, w, c = x.shape
-    windows = n * -(-h // size) * -(-w // size) * c
-    build(MAXPOOL, x).launch(
-        "maxpool_grad", (windows,), (GROUP,), windows, h, w, c, size, x, dy, dx
-    )
+    windows = n * -(-h // size) * -(-w // size)
+    _by_row(MAXPOOL, "maxpool_grad", windows, dx, h, w, c, size, x, dy, dx)
 
 
 def dense_device(x: Any, w: Any, b: Any, y: Any) -> None:
@@ -114,10 +113,8 @@ def conv2d_input_grad_device(dy: Any, w: Any, dx: Any, pad: int = 0, stride: int
     for images, rows, patches in _blocks(dx, w, dy):
         multiply(slopes[rows], filters, patches, beta=0.0, transpose_b=True)
         part = dx[images]
-        build(PATCHES, dx).launch(
-            "patches_scatter", (part.size,), (GROUP,), part.size,
-            *_geometry(part, w, dy, pad, stride), patches, part,
-        )  # fmt: skip
+        pixels, geometry = math.prod(part.shape[:3]), _geometry(part, w, dy, pad, stride)
+        _by_row(PATCHES, "patches_scatter", pixels, part, *geometry, patches, part)
 
 
 def conv2d_weight_grad_device(
@@ -210,8 +207,10 @@ def _blocks(x: Any, w: Any, y: Any) -> Iterator[tuple[slice, slice, Any]]:
     """
     pixels, length = y.shape[1] * y.shape[2], w.shape[0] * w.shape[1] * w.shape[2]
     image_bytes = pixels * length * x.dtype.itemsize
-    count = max(1, min(len(x), WORKSPACE_BYTES // max(1, image_bytes)))
-    room = build(PATCHES, x).scratch((count * pixels, length), x.dtype)
+    program = build(PATCHES, x)
+    limit = CACHE_BYTES if program.traits.scalar else WORKSPACE_BYTES
+    count = max(1, min(len(x), limit // max(1, image_bytes)))
+    room = program.scratch((count * pixels, length), x.dtype)
     for start in range(0, max(1, len(x)), count):
         stop = min(len(x), start + count)
         images, rows = slice(start, stop), slice(start * pixels, stop * pixels)
@@ -219,16 +218,22 @@ def _blocks(x: Any, w: Any, y: Any) -> Iterator[tuple[slice, slice, Any]]:
 
 
 def _gather(x: Any, w: Any, y: Any, pad: int, stride: int, patches: Any) -> None:
-    build(PATCHES, x).launch(
-        "patches_gather", (patches.size,), (GROUP,), patches.size,
-        *_geometry(x, w, y, pad, stride), x, patches,
-    )  # fmt: skip
+    geometry = _geometry(x, w, y, pad, stride)
+    _by_row(PATCHES, "patches_gather", len(patches), patches, *geometry, x, patches)
+
+
+def _by_row(source: Source, kernel: str, count: int, out: Any, *args: Any) -> None:
+    """Enqueue a kernel whose lanes share a row or a pixel; none if nothing is written."""
+    program = build(source, out)
+    lanes = program.lanes
+    items = lanes, count if out.size else 0
+    program.launch(kernel, items, (lanes, max(1, GROUP // lanes)), count, *args)
 
 
 def _fill_rows(b: Any, y: Any) -> None:
     if b.shape != y.shape[1:]:
         raise ValueError(f"b {b.shape} and rows {y.shape} do not fit")
-    build(ROWS, y).launch("rows_fill", (y.size,), (GROUP,), y.size, b.size, b, y)
+    _by_row(ROWS, "rows_fill", len(y), y, b.size, b, y)
 
 
 def _sum_rows(x: Any, out: Any) -> None:

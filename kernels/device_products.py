@@ -13,7 +13,7 @@ from legato_rt.kernels.device_launch import Program, build, traits
 from legato_rt.kernels.device_source import Source
 
 GEMM = Source("gemm", ROWS=4, VECTORS=3, VECTOR=4, GROUP=16, EACH=4, DEPTH=16)
-PACK_GROUP = 64, 8
+PACK_GROUP = 1, 16
 
 
 def multiply(
@@ -98,23 +98,24 @@ def _registers(
     program = build(GEMM, like, **block)
     panel = block["VECTOR"] * block["VECTORS"]
     array, row, column = a
-    left: tuple[Any, ...] = array, row, column, panel * row
+    high = block["ROWS"]
+    left: tuple[Any, ...] = array, row, column, high * row
     if column != 1:
-        left = _packed(program, (inner, rows), panel, (array, column, row)), 1, panel, inner * panel
+        left = _packed(program, (inner, rows), high, (array, column, row)), 1, high, inner * high
     right = _packed(program, (inner, columns), panel, b).base_data
-    items = -(-rows // block["ROWS"]), -(-columns // panel)
+    items = -(-rows // high), -(-columns // panel)
     program.launch("gemm_registers", items, (1, 1), *sizes, alpha, *left, right, *tail)
 
 
 def _packed(
-    program: Program, shape: tuple[int, int], panel: int, matrix: tuple[Any, int, int]
+    program: Program, shape: tuple[int, int], width: int, matrix: tuple[Any, int, int]
 ) -> Any:
     """Return a matrix in panels of columns, the last one filled up with zeros."""
     inner, columns = shape
-    wide = -(-columns // panel) * panel
-    packed = program.scratch(max(1, wide * inner), matrix[0].dtype)
+    panels = -(-columns // width)
+    packed = program.scratch(max(1, panels * width * inner), matrix[0].dtype)
     program.launch(
-        "gemm_pack", (wide, inner), PACK_GROUP, inner, columns, *matrix, packed.base_data
+        "gemm_pack", (panels, inner), PACK_GROUP, inner, columns, width, *matrix, packed.base_data
     )
     return packed
 

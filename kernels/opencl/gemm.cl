@@ -7,24 +7,33 @@
 #ifdef __OPENCL_VERSION__
 // For CPUs: an item holds ROWS × PANEL elements of c in vector registers and goes through op(b) as
 // gemm_pack laid it out: panels of PANEL columns, each row of a panel contiguous, padded by zeros.
-// op(a) is read in rows; where its rows are columns in memory, gemm_pack lays out its transpose.
+// op(a) is read in rows; where its rows are columns in memory, gemm_pack lays out its transpose in
+// panels of ROWS.
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define PANEL (VECTORS * VECTOR)
 typedef JOIN(real, VECTOR) vector;
 
-__kernel void gemm_pack(const index inner, const index columns, BUFFER(const real, b),
-                        const index b_row, const index b_column, __global real *packed) {
+// Panels of `width` columns; an item per row of a panel.
+__kernel void gemm_pack(const index inner, const index columns, const index width,
+                        BUFFER(const real, b), const index b_row, const index b_column,
+                        __global real *packed) {
     OFFSET(b);
-    const index j = get_global_id(0), k = get_global_id(1), panel = j / PANEL;
-    if (k < inner && panel * PANEL < columns)
-        packed[(panel * inner + k) * PANEL + j % PANEL] =
-            j < columns ? b[k * b_row + j * b_column] : 0;
+    const index panel = get_global_id(0), k = get_global_id(1), left = panel * width;
+    if (left >= columns || k >= inner) return;
+    packed += (panel * inner + k) * width;
+    b += k * b_row + left * b_column;
+    if (left + width > columns)
+        for (int j = 0; j < width; j++) packed[j] = left + j < columns ? b[j * b_column] : 0;
+    else if (b_column == 1)
+        for (int j = 0; j < width; j++) packed[j] = b[j];
+    else
+        for (int j = 0; j < width; j++) packed[j] = b[j * b_column];
 }
 
 __kernel void gemm_registers(const index rows, const index columns, const index inner,
                              const real alpha, BUFFER(const real, a), const index a_row,
-                             const index a_column, const index a_panel,
+                             const index a_column, const index a_block,
                              __global const vector *packed, const real beta, BUFFER(real, c),
                              const index c_row, const index lower) {
     OFFSET(a);
@@ -38,7 +47,7 @@ __kernel void gemm_registers(const index rows, const index columns, const index 
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const index i = min(top + r, rows - 1);
-        line[r] = a + i / PANEL * a_panel + i % PANEL * a_row;
+        line[r] = a + i / ROWS * a_block + i % ROWS * a_row;
 #pragma unroll
         for (int v = 0; v < VECTORS; v++) sums[r][v] = 0;
     }

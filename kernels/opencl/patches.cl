@@ -1,48 +1,44 @@
 // A convolution as a matrix product: row (n, p, q) of `patches` holds the pixels that output pixel
 // (p, q) of image n meets, in the order (u, v, c) of the filters. Images are (N, height, width,
-// channels).
+// channels). The lanes of a patch or a pixel share its elements.
 
-// An item per element of the patches.
-__kernel void patches_gather(const index size, const index height, const index width,
+// An item per patch and lane. The pixels of a line of the patch lie side by side in the image.
+__kernel void patches_gather(const index count, const index height, const index width,
                              const index channels, const index out_height, const index out_width,
                              const index filter_height, const index filter_width, const index pad,
                              const index stride, BUFFER(const real, x), BUFFER(real, patches)) {
     OFFSET(x);
     OFFSET(patches);
-    const index i = get_global_id(0);
-    if (i >= size) return;
-    index rest = i;
-    const index c = rest % channels;
-    rest /= channels;
-    const index v = rest % filter_width;
-    rest /= filter_width;
-    const index u = rest % filter_height;
-    rest /= filter_height;
-    const index q = rest % out_width;
-    rest /= out_width;
-    const index p = rest % out_height, n = rest / out_height;
-    const index row = p * stride + u - pad, column = q * stride + v - pad;
-    const int inside = row >= 0 && row < height && column >= 0 && column < width;
-    patches[i] = inside ? x[((n * height + row) * width + column) * channels + c] : 0;
+    const index lane = get_local_id(0), patch = get_global_id(1);
+    if (patch >= count) return;
+    const index q = patch % out_width, p = patch / out_width % out_height;
+    const index n = patch / out_width / out_height;
+    const index run = filter_width * channels, line = width * channels;
+    const index left = (q * stride - pad) * channels;
+    patches += patch * filter_height * run;
+    for (index u = 0; u < filter_height; u++) {
+        const index row = p * stride + u - pad;
+        __global const real *source = x + (n * height + row) * line + left;
+        const int inside = row >= 0 && row < height;
+        for (index j = lane; j < run; j += LANES)
+            patches[u * run + j] = inside && left + j >= 0 && left + j < line ? source[j] : 0;
+    }
 }
 
-// The reverse: each pixel the sum of its places in the patches; an item per element of dx.
-__kernel void patches_scatter(const index size, const index height, const index width,
+// The reverse: each pixel the sum of its places in the patches; an item per pixel of dx and lane.
+__kernel void patches_scatter(const index count, const index height, const index width,
                               const index channels, const index out_height, const index out_width,
                               const index filter_height, const index filter_width,
                               const index pad, const index stride, BUFFER(const real, patches),
                               BUFFER(real, dx)) {
     OFFSET(patches);
     OFFSET(dx);
-    const index i = get_global_id(0);
-    if (i >= size) return;
-    index rest = i;
-    const index c = rest % channels;
-    rest /= channels;
-    const index column = rest % width + pad;
-    rest /= width;
-    const index row = rest % height + pad, n = rest / height;
-    wide sum = 0;
+    const index lane = get_local_id(0), pixel = get_global_id(1);
+    if (pixel >= count) return;
+    const index column = pixel % width + pad, row = pixel / width % height + pad;
+    const index n = pixel / width / height;
+    dx += pixel * channels;
+    for (index c = lane; c < channels; c += LANES) dx[c] = 0;
     for (index u = row % stride; u < filter_height && u <= row; u += stride) {
         const index p = (row - u) / stride;
         if (p >= out_height) continue;
@@ -50,8 +46,9 @@ __kernel void patches_scatter(const index size, const index height, const index 
             const index q = (column - v) / stride;
             if (q >= out_width) continue;
             const index patch = (n * out_height + p) * out_width + q;
-            sum += patches[((patch * filter_height + u) * filter_width + v) * channels + c];
+            __global const real *source =
+                patches + ((patch * filter_height + u) * filter_width + v) * channels;
+            for (index c = lane; c < channels; c += LANES) dx[c] += source[c];
         }
     }
-    dx[i] = (real)sum;
 }

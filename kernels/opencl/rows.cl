@@ -1,12 +1,13 @@
 // What layers do to a matrix's rows besides products.
 
-// The same vector into every row of y, an item per element.
-__kernel void rows_fill(const index size, const index columns, BUFFER(const real, b),
+// The same vector into every row of y; an item per row and lane, which share the columns.
+__kernel void rows_fill(const index count, const index columns, BUFFER(const real, b),
                         BUFFER(real, y)) {
     OFFSET(b);
     OFFSET(y);
-    const index i = get_global_id(0);
-    if (i < size) y[i] = b[i % columns];
+    const index row = get_global_id(1);
+    if (row >= count) return;
+    for (index j = get_local_id(0); j < columns; j += LANES) y[row * columns + j] = b[j];
 }
 
 // Sums down the columns, an item per column and segment of `length` rows.

@@ -229,13 +229,13 @@ def test_no_factor_is_nan(dtype: Any, queue: Any) -> None:
 
 @every_dtype
 @pytest.mark.parametrize(("pad", "stride"), [(0, 1), (1, 1), (2, 3)])
-@pytest.mark.parametrize("workspace_bytes", [1, 1 << 24])
+@pytest.mark.parametrize("cache_bytes", [1, 1 << 24])
 def test_convolutions(
-    pad: int, stride: int, workspace_bytes: int, dtype: Any, queue: Any,
+    pad: int, stride: int, cache_bytes: int, dtype: Any, queue: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Image by image and all at once, with filters that meet the border in every way."""
-    monkeypatch.setattr(device_network, "WORKSPACE_BYTES", workspace_bytes)
+    monkeypatch.setattr(device_network, "CACHE_BYTES", cache_bytes)
     draw = Draw(10, dtype)
     x, w, b = draw.normal(3, 7, 6, 2), draw.normal(3, 2, 2, 5), draw.normal(5)
     dy = draw.normal(3, (4 + 2 * pad) // stride + 1, (4 + 2 * pad) // stride + 1, 5)
