@@ -112,19 +112,22 @@ def parse_wfformat(path: str | Path, content: bytes) -> GraphRecord:
         if task.id not in ran:
             raise FormatError(path, "workflow.execution.tasks", f"{task.id!r} is not among them")
         place = f"workflow.specification.tasks[{at}]"
-        run = ran[task.id]
-        tasks.append(
-            TaskRecord(
-                task.id,
-                _kind(task, run),
-                before,
-                _data(path, f"{place}.inputFiles", task.reads, sizes),
-                _data(path, f"{place}.outputFiles", task.writes, sizes),
-                {"cpu": float(run.seconds)},
-                max(1, round(run.cores or 1)),
-            )
-        )
+        reads = _data(path, f"{place}.inputFiles", task.reads, sizes)
+        writes = _data(path, f"{place}.outputFiles", task.writes, sizes)
+        tasks.append(_record(task, ran[task.id], before, reads, writes))
     return checked(path, tasks, read.name)
+
+
+def _record(
+    task: Planned,
+    run: Executed,
+    before: tuple[int, ...],
+    reads: tuple[Datum, ...],
+    writes: tuple[Datum, ...],
+) -> TaskRecord:
+    seconds = {"cpu": float(run.seconds)}
+    cores = max(1, round(run.cores or 1))
+    return TaskRecord(task.id, _kind(task, run), before, reads, writes, seconds, cores)
 
 
 def _kind(task: Planned, run: Executed) -> str:

@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from legato_rt.order.arrays import Floats, Ints
 from legato_rt.order.jit import compiled
+
+
+class Game(NamedTuple):
+    """What is played on.
+
+    Attributes
+    ----------
+    order, start, successors : array of int
+        The graph.
+    seconds : array, shape (n, classes)
+        Zero where a class cannot run a task.
+    runs : array, shape (n, classes)
+        Infinite there, else zero.
+    workers : array, shape (classes,)
+    heads, tails : array
+        Lengths that windows may begin and end with, ascending.
+    head, tail : array of int, shape (n,)
+        For each task the last of them that it reaches.
+    """
+
+    order: Ints
+    start: Ints
+    successors: Ints
+    seconds: Floats
+    runs: Floats
+    workers: Floats
+    heads: Floats
+    tails: Floats
+    head: Ints
+    tail: Ints
 
 
 @compiled
@@ -64,55 +96,49 @@ def worst_window(
 
 
 @compiled
-def play(
-    order: Ints,
-    start: Ints,
-    successors: Ints,
-    seconds: Floats,
-    runs: Floats,
-    workers: Floats,
-    head: Ints,
-    tail: Ints,
-    heads: Floats,
-    tails: Floats,
-    rounds: int,
-    rate: float,
+def answer(
+    game: Game, share: Floats, total: Floats, took: Floats, work: Floats, grid: Floats
 ) -> float:
-    """Play and return the best lower bound seen.
+    """The opponent charges for the largest path or window, and says what of it is fixed."""
+    classes = len(game.workers)
+    for task in range(len(took)):
+        took[task] = 0.0
+        for c in range(classes):
+            took[task] += share[task, c] * game.seconds[task, c]
+            work[c, task] = share[task, c] * game.seconds[task, c] / game.workers[c]
+    length, following = np.empty(len(took)), np.empty(len(took), dtype=np.int64)
+    first = longest(game.order, game.start, game.successors, took, length, following)
+    most, where, row, column = length[first], -1, 0, 0
+    for c in range(classes):
+        window, h, t = worst_window(work[c], game.head, game.tail, game.heads, game.tails, grid)
+        if window > most:
+            most, where, row, column = window, c, h, t
+    if where < 0:
+        while first >= 0:
+            total[first] += game.seconds[first]
+            first = following[first]
+        return 0.0
+    for task in range(len(took)):
+        if game.head[task] >= row and game.tail[task] >= column:
+            total[task, where] += game.seconds[task, where] / game.workers[where]
+    return float(game.heads[row] + game.tails[column])
 
-    ``seconds`` is zero where a class cannot run a task, and ``runs`` infinite there, else zero.
-    """
-    tasks, classes = seconds.shape
-    total, share = runs.copy(), np.empty((tasks, classes))
-    took, work, length = np.empty(tasks), np.empty((classes, tasks)), np.empty(tasks)
-    following = np.empty(tasks, dtype=np.int64)
-    grid = np.empty((len(heads) + 1, len(tails) + 1))
+
+@compiled
+def play(game: Game, rounds: int, rate: float) -> float:
+    """Play and return the best lower bound seen."""
+    tasks, classes = game.seconds.shape
+    total, share = game.runs.copy(), np.empty((tasks, classes))
+    took, work = np.empty(tasks), np.empty((classes, tasks))
+    grid = np.empty((len(game.heads) + 1, len(game.tails) + 1))
     scale = np.empty(tasks)
     for task in range(tasks):
-        scale[task] = max((seconds[task] + runs[task]).min(), 1e-6 * seconds[task].max(), 1e-300)
+        times = game.seconds[task]
+        scale[task] = max((times + game.runs[task]).min(), 1e-6 * times.max(), 1e-300)
     best, fixed = 0.0, 0.0
     for turn in range(1, rounds + 1):
         shares(total, scale, rate / np.sqrt(turn), share)
-        for task in range(tasks):
-            took[task] = 0.0
-            for c in range(classes):
-                took[task] += share[task, c] * seconds[task, c]
-                work[c, task] = share[task, c] * seconds[task, c] / workers[c]
-        first = longest(order, start, successors, took, length, following)
-        most, where, row, column = length[first], -1, 0, 0
-        for c in range(classes):
-            window, h, t = worst_window(work[c], head, tail, heads, tails, grid)
-            if window > most:
-                most, where, row, column = window, c, h, t
-        if where < 0:
-            while first >= 0:
-                total[first] += seconds[first]
-                first = following[first]
-        else:
-            fixed += heads[row] + tails[column]
-            for task in range(tasks):
-                if head[task] >= row and tail[task] >= column:
-                    total[task, where] += seconds[task, where] / workers[where]
+        fixed += answer(game, share, total, took, work, grid)
         bound = fixed
         for task in range(tasks):
             bound += total[task].min()

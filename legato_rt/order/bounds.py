@@ -86,27 +86,15 @@ def lower_bounds(dag: Dag, seconds: npt.ArrayLike, rounds: int = ROUNDS) -> Boun
 
 
 def _combined(dag: Dag, table: Floats, workers: Floats, tail: Floats, rounds: int) -> float:
-    from legato_rt.order.bound_kernel import play
+    from legato_rt.order.bound_kernel import Game, play
 
     heads, head = _steps(downward_rank(dag, table.min(axis=1)))
     tails, after = _steps(tail)
     runs = np.isfinite(table)
-    return float(
-        play(
-            dag.order,
-            dag.successor_start,
-            dag.successors,
-            np.where(runs, table, 0.0),
-            np.where(runs, 0.0, np.inf),
-            workers,
-            head,
-            after,
-            heads,
-            tails,
-            rounds,
-            RATE,
-        )
-    )
+    seconds, nowhere = np.where(runs, table, 0.0), np.where(runs, 0.0, np.inf)
+    graph = dag.order, dag.successor_start, dag.successors
+    game = Game(*graph, seconds, nowhere, workers, heads, tails, head, after)
+    return float(play(game, rounds, RATE))
 
 
 def _steps(lengths: Floats) -> tuple[Floats, Ints]:

@@ -57,52 +57,37 @@ class Dag:
         sizes: npt.ArrayLike | None = None,
         names: Sequence[str] = (),
     ) -> Dag:
-        """Make a graph of its edges.
+        """Make a graph of ``tasks`` tasks, numbered from 0, by its edges.
 
         Parameters
         ----------
-        tasks : int
-            How many there are; they are numbered from 0.
         sources, targets : array_like of int, shape (m,)
             Each edge's earlier and later task.
-        sizes : array_like of float, shape (m,), optional
+        sizes : array_like, shape (m,), optional
             Bytes of each edge; zero by default.
         names : sequence of str, optional
 
         Raises
         ------
         UsageError
-            If an edge has no such task, a size is negative, or the edges form a cycle, which is
-            then named.
+            If the edges form a cycle, which is then named, or have no such tasks or sizes.
         """
         before, after = _indexes(tasks, sources), _indexes(tasks, targets)
-        weights = np.zeros(len(before)) if sizes is None else np.asarray(sizes, dtype=np.float64)
+        weights = _sizes(sizes, len(before))
         if not len(before) == len(after) == len(weights):
             raise UsageError("sources, targets and sizes are not of one length")
-        if not np.all((weights >= 0) & np.isfinite(weights)):
-            raise UsageError("the size of an edge is a number of bytes from zero up")
         if names and len(names) != tasks:
             raise UsageError(f"{tasks} tasks have {len(names)} names")
         successor_start, by_source = _grouped(before, tasks)
         predecessor_start, by_target = _grouped(after, tasks)
         successors, predecessors = after[by_source], before[by_target]
-        counts = np.diff(predecessor_start)
-        order = _order(successor_start, successors, counts, bool(np.all(before < after)))
+        order = _order(successor_start, successors, predecessor_start, bool((before < after).all()))
         if len(order) < tasks:
             left = np.setdiff1d(np.arange(tasks), order)
-            cycle = _cycle(left, predecessor_start, predecessors)
-            shown = " -> ".join(names[i] if names else str(i) for i in cycle)
-            raise UsageError(f"the graph has a cycle: {shown}")
-        return cls(
-            successor_start,
-            successors,
-            weights[by_source],
-            predecessor_start,
-            predecessors,
-            weights[by_target],
-            order,
-            tuple(names),
-        )
+            raise _cyclic(_cycle(left, predecessor_start, predecessors), names)
+        forth = successor_start, successors, weights[by_source]
+        back = predecessor_start, predecessors, weights[by_target]
+        return cls(*forth, *back, order, tuple(names))
 
     @classmethod
     def from_predecessors(
@@ -213,12 +198,27 @@ def _grouped(keys: Ints, tasks: int) -> tuple[Ints, Ints]:
     return start, np.argsort(keys, kind="stable")
 
 
-def _order(start: Ints, successors: Ints, counts: Ints, by_index: bool) -> Ints:
+def _sizes(sizes: npt.ArrayLike | None, edges: int) -> Floats:
+    if sizes is None:
+        return np.zeros(edges)
+    weights = np.asarray(sizes, dtype=np.float64)
+    if not np.all((weights >= 0) & np.isfinite(weights)):
+        raise UsageError("the size of an edge is a number of bytes from zero up")
+    return weights
+
+
+def _order(start: Ints, successors: Ints, predecessor_start: Ints, by_index: bool) -> Ints:
+    counts = np.diff(predecessor_start).astype(np.int32)
     if by_index:
         return np.arange(len(counts), dtype=np.int32)
     from legato_rt.order import kernels
 
-    return kernels.topological(start, successors, counts.astype(np.int32))
+    return kernels.topological(start, successors, counts)
+
+
+def _cyclic(cycle: list[int], names: Sequence[str]) -> UsageError:
+    shown = " -> ".join(names[i] if names else str(i) for i in cycle)
+    return UsageError(f"the graph has a cycle: {shown}")
 
 
 def _cycle(left: Ints, start: Ints, predecessors: Ints) -> list[int]:

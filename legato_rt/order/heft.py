@@ -98,52 +98,56 @@ def heft(
 
     Parameters
     ----------
-    dag : Dag
     seconds : array_like, shape (n, workers)
-        Time of each task on each worker; infinite where it cannot run.
+        Infinite where a worker cannot run a task.
     rank : rule of `weights`, optional
         What the upward rank makes of a task's different times; ``"mean"`` by default.
     order_by : array_like, shape (n,), optional
-        Plan tasks by decreasing values of this instead of the upward rank.  No task may have a
-        higher value than one of its predecessors.
+        Plan by decreasing values of this, not of the upward rank; none above a predecessor's.
     links : Links, optional
         Transfers cost nothing by default.
     release_s, available_s : array_like, shape (n,) and (workers,), optional
-        Before these times a task cannot start, and a worker has no time.
+        When each task can start and each worker has time, at the earliest.
     penalty_s : array_like, shape (workers,) or (n, workers), optional
         Added to the finish when workers are compared, to bias the choice.
     insertion : bool
-        Whether a task may go into a gap before another that was planned earlier.
-
-    Returns
-    -------
-    Schedule
+        Whether a task may go into a gap before one that was planned earlier.
     """
-    from legato_rt.order.heft_kernel import place
-
-    tasks = len(dag)
-    table = seconds_of(seconds, tasks)
-    workers = table.shape[1]
-    costs = links or Links.none(workers)
-    if costs.latency_s.shape != (workers, workers):
-        raise UsageError(f"links of {len(costs.latency_s)} workers for {workers}")
+    table = seconds_of(seconds, len(dag))
+    costs = _links(links, table.shape[1])
     if order_by is None:
         order_by = upward_rank(dag, weights(table, rank or "mean"), *costs.mean)
-    penalty = np.atleast_2d(_given(penalty_s, (workers,), (tasks, workers)))
-    where, start_s, finish_s = place(
-        sequence(dag, _monotone(dag, order_by)),
-        dag.predecessor_start,
-        dag.predecessors,
-        dag.predecessor_bytes,
-        table,
-        np.ascontiguousarray(costs.seconds_per_byte),
-        np.ascontiguousarray(costs.latency_s),
-        _given(release_s, (tasks,)),
-        _given(available_s, (workers,)),
-        penalty,
-        insertion,
+    release = _given(release_s, (len(dag),))
+    available = _given(available_s, table.shape[1:])
+    penalty = np.atleast_2d(_given(penalty_s, table.shape[1:], table.shape))
+    return _placed(dag, order_by, table, costs, (release, available, penalty), insertion)
+
+
+def _placed(
+    dag: Dag,
+    order_by: npt.ArrayLike,
+    table: Floats,
+    links: Links,
+    given: tuple[Floats, Floats, Floats],
+    insertion: bool,
+) -> Schedule:
+    from legato_rt.order.heft_kernel import place
+
+    tasks = sequence(dag, _monotone(dag, order_by))
+    graph = dag.predecessor_start, dag.predecessors, dag.predecessor_bytes
+    moves = links.seconds_per_byte, links.latency_s
+    return Schedule(*place(tasks, *graph, table, *moves, *given, insertion))
+
+
+def _links(links: Links | None, workers: int) -> Links:
+    if links is None:
+        return Links.none(workers)
+    if links.latency_s.shape != (workers, workers):
+        raise UsageError(f"links of {len(links.latency_s)} workers for {workers}")
+    return Links(
+        np.ascontiguousarray(links.seconds_per_byte, dtype=np.float64),
+        np.ascontiguousarray(links.latency_s, dtype=np.float64),
     )
-    return Schedule(where, start_s, finish_s)
 
 
 def violations(

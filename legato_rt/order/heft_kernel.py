@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from legato_rt.order.arrays import Floats, Ints
-from legato_rt.order.gaps import find, new_gaps, occupy
+from legato_rt.order.gaps import Gaps, find, new_gaps, occupy
 from legato_rt.order.jit import compiled
 
 
@@ -37,27 +37,51 @@ def place(
         ready[:] = release_s[task]
         for edge in range(start[task], start[task + 1]):
             before = predecessors[edge]
-            origin, at, size = where[before], finish[before], sizes[edge]
-            for worker in range(workers):
-                arrival = at
-                if worker != origin and size > 0.0:
-                    arrival += latency_s[origin, worker] + size * seconds_per_byte[origin, worker]
-                ready[worker] = max(ready[worker], arrival)
-        least = np.inf
-        chosen, position, index = -1, -1, 0
-        row = task if len(penalty_s) > 1 else 0
-        for worker in range(workers):
-            duration = seconds[task, worker]
-            if not insertion and duration > 0.0:
-                ready[worker] = max(ready[worker], gaps.free_from[worker])
-            if ready[worker] + duration + penalty_s[row, worker] >= least:
-                continue
-            at, block, gap = find(gaps, worker, ready[worker], duration)
-            score = at + duration + penalty_s[row, worker]
-            if score < least:
-                least, chosen, position, index = score, worker, block, gap
-                begin[task] = at
-        finish[task] = begin[task] + seconds[task, chosen]
+            origin = where[before]
+            row, latency = seconds_per_byte[origin], latency_s[origin]
+            _arrive(ready, origin, finish[before], sizes[edge], row, latency)
+        penalty = penalty_s[task if len(penalty_s) > 1 else 0]
+        chosen = _choose(gaps, ready, seconds[task], penalty, insertion, begin, task)
         where[task] = chosen
-        occupy(gaps, chosen, position, index, begin[task], seconds[task, chosen])
+        finish[task] = begin[task] + seconds[task, chosen]
     return where, begin, finish
+
+
+@compiled
+def _arrive(
+    ready: Floats, origin: int, finish: float, size: float, row: Floats, latency: Floats
+) -> None:
+    """Put off a task's start on every worker until a predecessor's data can be there."""
+    for worker in range(len(ready)):
+        arrival = finish
+        if worker != origin and size > 0.0:
+            arrival += latency[worker] + size * row[worker]
+        ready[worker] = max(ready[worker], arrival)
+
+
+@compiled
+def _choose(
+    gaps: Gaps,
+    ready: Floats,
+    seconds: Floats,
+    penalty: Floats,
+    insertion: bool,
+    begin: Floats,
+    task: int,
+) -> int:
+    """The worker on which a task finishes first; its place there is taken, its start noted."""
+    least = np.inf
+    chosen, position, index = -1, -1, 0
+    for worker in range(len(ready)):
+        duration = seconds[worker]
+        if not insertion and duration > 0.0:
+            ready[worker] = max(ready[worker], gaps.free_from[worker])
+        if ready[worker] + duration + penalty[worker] >= least:
+            continue
+        at, block, gap = find(gaps, worker, ready[worker], duration)
+        score = at + duration + penalty[worker]
+        if score < least:
+            least, chosen, position, index = score, worker, block, gap
+            begin[task] = at
+    occupy(gaps, chosen, position, index, begin[task], seconds[chosen])
+    return chosen

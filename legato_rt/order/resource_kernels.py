@@ -18,57 +18,75 @@ def parallel(
     capacities: Ints,
     priority: Floats,
 ) -> Floats:
-    """Go through time, and at each moment start whatever fits, by decreasing priority.
+    """Go through time, start whatever fits, by decreasing priority; each task's start.
 
     ``waiting`` holds the number of predecessors of each task, and is used up.
-
-    Returns
-    -------
-    array, shape (n,)
-        Each task's start.
     """
     tasks = len(seconds)
     begin = np.zeros(tasks)
     free = capacities.copy()
-    ready, ready_count = np.empty(tasks, dtype=np.int64), 0
-    running, running_count = np.empty(tasks, dtype=np.int64), 0
+    ready, running = np.empty(tasks, dtype=np.int64), np.empty(tasks, dtype=np.int64)
+    readies = runs = 0
     for task in range(tasks):
         if waiting[task] == 0:
-            ready_count = _add(ready, ready_count, task, priority)
+            readies = _add(ready, readies, task, priority)
     now = 0.0
-    while ready_count or running_count:
-        kept = 0
-        for at in range(ready_count):
-            task = ready[at]
-            if seconds[task] <= 0.0 or _fits(demands[task], free):
-                if seconds[task] > 0.0:
-                    free -= demands[task]
-                begin[task] = now
-                running[running_count] = task
-                running_count += 1
-            else:
-                ready[kept] = task
-                kept += 1
-        ready_count = kept
+    while readies or runs:
+        readies, runs = _begin(ready, readies, running, runs, seconds, demands, free, begin, now)
         now = np.inf
-        for at in range(running_count):
+        for at in range(runs):
             now = min(now, begin[running[at]] + seconds[running[at]])
-        left = 0
-        for at in range(running_count):
+        still = 0
+        for at in range(runs):
             task = running[at]
             if begin[task] + seconds[task] > now:
-                running[left] = task
-                left += 1
+                running[still] = task
+                still += 1
                 continue
             if seconds[task] > 0.0:
                 free += demands[task]
-            for edge in range(start[task], start[task + 1]):
-                other = successors[edge]
-                waiting[other] -= 1
-                if waiting[other] == 0:
-                    ready_count = _add(ready, ready_count, other, priority)
-        running_count = left
+            after = successors[start[task] : start[task + 1]]
+            readies = _release(after, waiting, ready, readies, priority)
+        runs = still
     return begin
+
+
+@compiled
+def _release(after: Ints, waiting: Ints, ready: Ints, readies: int, priority: Floats) -> int:
+    """Add those that have waited for nothing else; how many are ready then."""
+    for task in after:
+        waiting[task] -= 1
+        if waiting[task] == 0:
+            readies = _add(ready, readies, task, priority)
+    return readies
+
+
+@compiled
+def _begin(
+    ready: Ints,
+    readies: int,
+    running: Ints,
+    runs: int,
+    seconds: Floats,
+    demands: Ints,
+    free: Ints,
+    begin: Floats,
+    now: float,
+) -> tuple[int, int]:
+    """Start the ready tasks that fit; how many are ready and running then."""
+    kept = 0
+    for at in range(readies):
+        task = ready[at]
+        if seconds[task] <= 0.0 or _fits(demands[task], free):
+            if seconds[task] > 0.0:
+                free -= demands[task]
+            begin[task] = now
+            running[runs] = task
+            runs += 1
+        else:
+            ready[kept] = task
+            kept += 1
+    return kept, runs
 
 
 @compiled

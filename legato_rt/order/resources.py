@@ -74,20 +74,14 @@ def timetable(
         Units that each task needs while it runs; a task of zero seconds needs none.
     capacities : array_like of int, shape (resources,)
     passes : int
-        At most this many schedules are built, and the shortest is returned.
+        Build at most this many schedules, and return the shortest.
     seed : int
         For the perturbed ones.
-
-    Raises
-    ------
-    UsageError
-        If a task needs more than there is.
     """
     project = _Project(dag, *_checked(dag, seconds, demands, capacities))
     search = _Search(project, passes)
     search.take(project.parallel(project.urgency))
-    draw = np.random.default_rng(seed)
-    turn = 0
+    draw, turn = np.random.default_rng(seed), 0
     while search.goes_on:
         turn += 1
         rank = upward_rank(dag, project.seconds * draw.uniform(0.0, 2.0, len(dag)))
