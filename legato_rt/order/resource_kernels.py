@@ -23,8 +23,7 @@ def parallel(
     ``waiting`` holds the number of predecessors of each task, and is used up.
     """
     tasks = len(seconds)
-    begin = np.zeros(tasks)
-    free = capacities.copy()
+    begin, free = np.zeros(tasks), capacities.copy()
     ready, running = np.empty(tasks, dtype=np.int64), np.empty(tasks, dtype=np.int64)
     readies = runs = 0
     for task in range(tasks):

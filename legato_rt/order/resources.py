@@ -81,10 +81,10 @@ def timetable(
     project = _Project(dag, *_checked(dag, seconds, demands, capacities))
     search = _Search(project, passes)
     search.take(project.parallel(project.urgency))
-    draw, turn = np.random.default_rng(seed), 0
+    turn = 0
     while search.goes_on:
         turn += 1
-        rank = upward_rank(dag, project.seconds * draw.uniform(0.0, 2.0, len(dag)))
+        rank = upward_rank(dag, project.seconds * 2 * _draws(seed, turn, len(dag)))
         if turn % 2:
             search.take(project.parallel(rank - project.seconds))
         else:
@@ -203,6 +203,19 @@ class _Search:
         self.used += 1
         begin = (late + seconds).max(initial=0.0) - (late + seconds)
         return self.project.serial(np.lexsort((position, -late, begin)))
+
+
+def _draws(seed: int, turn: int, count: int) -> Floats:
+    """Numbers in [0, 1) that are the same for the same seed and turn (SplitMix64)."""
+    start = (seed * 0x9E3779B97F4A7C15 + turn * 0xD1B54A32D192ED03) & 0xFFFFFFFFFFFFFFFF
+    state = np.uint64(start) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_STEP)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    state ^= state >> np.uint64(31)
+    return np.asarray((state >> np.uint64(11)) / float(1 << 53))
+
+
+_STEP = 0x9E3779B97F4A7C15
 
 
 def _checked(
