@@ -75,8 +75,6 @@ def simulate(
         What the machine may draw at any time, for policies that keep to one.
     transfers : bool
         Whether data must be brought to where a task runs.
-    seed : int
-        For the policy's own draws; the disturbance has one of its own.
 
     Raises
     ------
@@ -88,17 +86,21 @@ def simulate(
     data = Shipping(machine, record) if transfers else Everywhere()
     site = Site(machine, believed, make_objective(objective), power_cap_w, data, True, seed)
     nodes = make_nodes(record, machine, truth)
-    chosen = make_policy(policy)
-    chosen.equip(site)
-    if chosen.plans:
-        chosen.foresee(nodes, record.dag())
-    workers = [device.name for device in machine.devices for _ in range(device.workers)]
-    timeline = Timeline(Scheduler(chosen, workers), site, truth, data, disturbance)
+    timeline = Timeline(_scheduler(make_policy(policy), site), site, truth, data, disturbance)
     _play(timeline, record, nodes)
     return _summary(machine, nodes, timeline)
 
 
+def _scheduler(policy: Policy, site: Site) -> Scheduler:
+    policy.equip(site)
+    workers = [device.name for device in site.machine.devices for _ in range(device.workers)]
+    return Scheduler(policy, workers)
+
+
 def _play(timeline: Timeline, record: GraphRecord, nodes: list[Node]) -> None:
+    policy = timeline.scheduler.policy
+    if policy.plans:
+        policy.foresee(nodes, record.dag())
     timeline.open()
     for node, task in zip(nodes, record.tasks, strict=True):
         timeline.scheduler.submit(node, [nodes[i] for i in task.predecessors] or None, None)

@@ -10,6 +10,7 @@ from legato_rt.order.area import area_bound
 from legato_rt.order.bounds import Bounds, lower_bounds
 from legato_rt.order.dag import Dag
 from legato_rt.order.heft import Links, Schedule, heft, sequence, violations
+from legato_rt.order.portfolio import portfolio
 from legato_rt.order.ranks import (
     critical_path,
     downward_rank,
@@ -32,6 +33,7 @@ __all__ = [
     "heft",
     "levels",
     "lower_bounds",
+    "portfolio",
     "sequence",
     "timetable",
     "upward_rank",

@@ -46,11 +46,12 @@ class Rule(NamedTuple):
 
 @compiled
 def dispatch(
-    shop: Shop, rule: Rule, best: Ints, group: Ints, start_s: Floats, limit_s: float
+    shop: Shop, rule: Rule, best: Ints, group: Ints, start_s: Floats, limit_s: float, spent: Ints
 ) -> float:
     """Build a schedule without transfers; return its makespan, infinite if over the limit.
 
-    ``best`` is each task's fastest group; ``group`` and ``start_s`` are filled in.
+    ``best`` is each task's fastest group; ``group`` and ``start_s`` are filled in, and the tasks
+    that were looked at are added to ``spent``.
     """
     tasks, groups = shop.seconds.shape
     waits, idle = shop.waits.copy(), shop.workers.copy()
@@ -62,18 +63,18 @@ def dispatch(
             ready[count] = task
             count += 1
     while True:
-        for step in range(1, 4):
-            for at in range(groups):
-                while idle[at] > 0 and count > 0:
-                    place = _pick(shop, rule, best, ready, count, idle, at, now, step)
-                    if place < 0:
-                        break
-                    task = ready[place]
-                    count -= 1
-                    ready[place] = ready[count]
-                    idle[at] -= 1
-                    group[task], start_s[task] = at, now
-                    running = push(events, times, running, task, now + shop.seconds[task, at])
+        for turn in range(3 * groups):
+            step, at = turn // groups + 1, turn % groups
+            while idle[at] > 0 and count > 0:
+                place = _pick(shop, rule, best, ready, count, at, now, step)
+                spent[0] += count
+                if place < 0:
+                    break
+                task, count = ready[place], count - 1
+                ready[place] = ready[count]
+                idle[at] -= 1
+                group[task], start_s[task] = at, now
+                running = push(events, times, running, task, now + shop.seconds[task, at])
         if running == 0 or times[0] > limit_s:
             return now if count == 0 and running == 0 else np.inf
         now = times[0]
@@ -81,9 +82,62 @@ def dispatch(
             task = pop(events, times, running)
             running -= 1
             idle[group[task]] += 1
-            for edge in range(shop.successor_start[task], shop.successor_start[task + 1]):
-                after = shop.successors[edge]
-                waits[after] -= 1
-                if waits[after] == 0:
-                    ready[count] = after
-                    count += 1
+            count = _release(shop, task, waits, ready, count)
+
+
+@compiled
+def _release(shop: Shop, task: int, waits: Ints, ready: Ints, count: int) -> int:
+    """Add the tasks that became ready; return how many are."""
+    for edge in range(shop.successor_start[task], shop.successor_start[task + 1]):
+        after = shop.successors[edge]
+        waits[after] -= 1
+        if waits[after] == 0:
+            ready[count] = after
+            count += 1
+    return count
+
+
+@compiled
+def _pick(
+    shop: Shop,
+    rule: Rule,
+    best: Ints,
+    ready: Ints,
+    count: int,
+    at: int,
+    now: float,
+    step: int,
+) -> int:
+    """The place of the ready task that a worker of a group takes in one step of the rule, or -1."""
+    found, most = -1, -np.inf
+    for place in range(count):
+        task = ready[place]
+        if step == 2:
+            if best[task] == at or not _in_time(shop, rule, task, at, now):
+                continue
+            value = shop.seconds[task, best[task]] / shop.seconds[task, at]
+            value += rule.slack_weight * (1.0 - rule.tail[task] / rule.wanted_s)
+        else:
+            if best[task] != at or (step == 1 and _held(shop, rule, best, task, now)):
+                continue
+            value = rule.rank[task]
+        if value > most:
+            found, most = place, value
+    return found
+
+
+@compiled
+def _in_time(shop: Shop, rule: Rule, task: int, at: int, now: float) -> bool:
+    """Whether a task that starts now on a group meets its deadline."""
+    return bool(now + shop.seconds[task, at] + rule.patience * rule.tail[task] <= rule.wanted_s)
+
+
+@compiled
+def _held(shop: Shop, rule: Rule, best: Ints, task: int, now: float) -> bool:
+    """Whether a task is better left to a slower group."""
+    fastest = best[task]
+    for at in range(shop.seconds.shape[1]):
+        gain = shop.seconds[task, fastest] >= rule.hold * shop.seconds[task, at]
+        if at != fastest and gain and _in_time(shop, rule, task, at, now):
+            return True
+    return False

@@ -35,4 +35,4 @@ def pop(entries: Ints, keys: Floats, count: int) -> int:
         keys[place], entries[place] = keys[below], entries[below]
         place, below = below, 2 * below + 1
     keys[place], entries[place] = key, entry
-    return top
+    return int(top)

@@ -36,9 +36,8 @@ def shared(
 ) -> float:
     """Without transfers: one queue for each group."""
     tasks, groups = shop.seconds.shape
-    waits = shop.waits.copy()
+    waits, queued = shop.waits.copy(), np.zeros(groups, np.int64)
     queue, keys = np.empty((groups, tasks), np.int32), np.empty((groups, tasks))
-    queued = np.zeros(groups, np.int64)
     idle, idles = _all_idle(shop)
     events, times = np.empty(len(shop.group_of) + 1, np.int32), np.empty(len(shop.group_of) + 1)
     running, now = 0, 0.0
@@ -69,8 +68,8 @@ def shared(
                 after = shop.successors[edge]
                 waits[after] -= 1
                 if waits[after] == 0:
-                    at = group[after]
-                    queued[at] = push(queue[at], keys[at], queued[at], after, -priority[after])
+                    to = group[after]
+                    queued[to] = push(queue[to], keys[to], queued[to], after, -priority[after])
 
 
 @compiled
@@ -112,17 +111,11 @@ class Traffic(NamedTuple):
 def sent(
     shop: Shop, priority: Floats, group: Ints, start_s: Floats, worker: Ints, limit_s: float
 ) -> float:
-    """With transfers: a task is sent to the worker of its group where it is done first."""
-    tasks, workers = len(group), len(shop.group_of)
+    """With transfers: a task is sent to the worker of its group where it is done first; one of
+    group -1 to the best of all."""
+    workers = len(shop.group_of)
     waits, busy = shop.waits.copy(), np.zeros(workers, np.bool_)
-    traffic = Traffic(
-        np.empty((workers, tasks), np.int32),
-        np.empty((workers, tasks)),
-        np.zeros(workers, np.int64),
-        np.zeros(workers),
-        np.full((tasks, workers), np.inf),
-        np.empty(tasks),
-    )
+    traffic = _no_traffic(len(group), workers)
     events, times = np.empty(workers + 1, np.int32), np.empty(workers + 1)
     running, now = 0, 0.0
     for task in shop.order:
@@ -134,7 +127,7 @@ def sent(
                 task = pop(traffic.queue[at], traffic.keys[at], traffic.queued[at])
                 traffic.queued[at] -= 1
                 busy[at], worker[task], start_s[task] = True, at, max(now, traffic.arrival[task])
-                stop = start_s[task] + shop.seconds[task, group[task]]
+                stop = start_s[task] + shop.seconds[task, shop.group_of[at]]
                 running = push(events, times, running, task, stop)
         if running == 0 or now > limit_s:
             return now if running == 0 else np.inf
@@ -153,6 +146,18 @@ def sent(
 
 
 @compiled
+def _no_traffic(tasks: int, workers: int) -> Traffic:
+    return Traffic(
+        np.empty((workers, tasks), np.int32),
+        np.empty((workers, tasks)),
+        np.zeros(workers, np.int64),
+        np.zeros(workers),
+        np.full((tasks, workers), np.inf),
+        np.empty(tasks),
+    )
+
+
+@compiled
 def _done(traffic: Traffic, at: int, now: float) -> None:
     """A worker is free: what it was expected to do is over."""
     if traffic.queued[at] == 0:
@@ -164,19 +169,22 @@ def _send(shop: Shop, traffic: Traffic, task: int, group: int, now: float, key: 
     """Send a ready task to the worker of its group where it is expected to be done first."""
     least, chosen, there_s = np.inf, -1, 0.0
     for at in range(len(shop.group_of)):
-        if shop.group_of[at] == group and traffic.load_s[at] < least:
-            arrival = now
+        duration = shop.seconds[task, shop.group_of[at]]
+        if 0 <= group != shop.group_of[at] or traffic.load_s[at] + duration >= least:
+            continue
+        arrival = now
+        if shop.linked:
             for edge in range(shop.predecessor_start[task], shop.predecessor_start[task + 1]):
                 arrival = max(arrival, _arrival(shop, traffic, edge, at, now))
-            if max(arrival, traffic.load_s[at]) < least:
-                least, chosen, there_s = max(arrival, traffic.load_s[at]), at, arrival
+        if max(arrival, traffic.load_s[at]) + duration < least:
+            least, chosen, there_s = max(arrival, traffic.load_s[at]) + duration, at, arrival
     memory = shop.memory_of[chosen]
     for edge in range(shop.predecessor_start[task], shop.predecessor_start[task + 1]):
-        if shop.sizes[edge] > 0.0:
+        if shop.linked and shop.sizes[edge] > 0.0:
             arrival = _arrival(shop, traffic, edge, chosen, now)
             traffic.copies[shop.predecessors[edge], memory] = arrival
     traffic.arrival[task] = there_s
-    traffic.load_s[chosen] = least + shop.seconds[task, group]
+    traffic.load_s[chosen] = least
     count = traffic.queued[chosen]
     traffic.queued[chosen] = push(traffic.queue[chosen], traffic.keys[chosen], count, task, key)
 
@@ -193,4 +201,19 @@ def _arrival(shop: Shop, traffic: Traffic, edge: int, at: int, now: float) -> fl
         if since < best:
             cost = shop.latency_s[origin, memory] + size * shop.seconds_per_byte[origin, memory]
             best = min(best, max(since, now) + cost)
-    return best
+    return float(best)
+
+
+@compiled
+def replayed(
+    shop: Shop, seconds: Floats, sequence: Ints, worker: Ints, start_s: Floats, finish_s: Floats
+) -> None:
+    """Fill in when tasks run that go to given workers in a given sequence, without transfers."""
+    free_s = np.zeros(len(shop.group_of))
+    for task in sequence:
+        begin = free_s[worker[task]]
+        for edge in range(shop.predecessor_start[task], shop.predecessor_start[task + 1]):
+            begin = max(begin, finish_s[shop.predecessors[edge]])
+        start_s[task] = begin
+        finish_s[task] = begin + seconds[task, worker[task]]
+        free_s[worker[task]] = finish_s[task]

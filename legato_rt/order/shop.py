@@ -12,6 +12,9 @@ from legato_rt.order.dag import Dag
 from legato_rt.order.heft import Links
 from legato_rt.order.ranks import seconds_of
 
+ALIKE = 0.1
+"""Relative difference of times up to which workers count as equal."""
+
 
 class Shop(NamedTuple):
     """Tasks, and workers that fall into groups with the same times.
@@ -55,10 +58,14 @@ class Shop(NamedTuple):
 
 
 def make_shop(dag: Dag, seconds: npt.ArrayLike, links: Links | None = None) -> Shop:
-    """Arrays of a graph whose tasks take ``seconds``, of shape (tasks, workers)."""
+    """Arrays of a graph whose tasks take ``seconds``, of shape (tasks, workers).
+
+    Workers whose times differ little count as equal, with their mean times.
+    """
     table = seconds_of(seconds, len(dag))
-    columns, first, group_of = np.unique(table, axis=1, return_index=True, return_inverse=True)
-    del columns
+    group_of = _groups(table)
+    workers = np.bincount(group_of)
+    means = [table[:, group_of == group].mean(axis=1) for group in range(len(workers))]
     costs = links or Links.none(table.shape[1])
     return Shop(
         dag.successor_start,
@@ -68,9 +75,9 @@ def make_shop(dag: Dag, seconds: npt.ArrayLike, links: Links | None = None) -> S
         dag.predecessor_bytes,
         np.diff(dag.predecessor_start).astype(np.int32),
         dag.order,
-        np.ascontiguousarray(table[:, first]),
-        group_of.reshape(-1).astype(np.int32),
-        np.bincount(group_of.reshape(-1)).astype(np.int64),
+        np.ascontiguousarray(np.transpose(means)),
+        group_of,
+        workers.astype(np.int64),
         np.argmin(costs.seconds_per_byte + costs.latency_s, axis=1).astype(np.int32),
         np.ascontiguousarray(costs.seconds_per_byte),
         np.ascontiguousarray(costs.latency_s),
@@ -78,6 +85,22 @@ def make_shop(dag: Dag, seconds: npt.ArrayLike, links: Links | None = None) -> S
     )
 
 
+def _groups(table: Floats) -> Ints:
+    """Put each worker with the first one that it is like."""
+    group_of = np.zeros(table.shape[1], dtype=np.int32)
+    firsts: list[int] = []
+    for worker, column in enumerate(table.T):
+        for group, first in enumerate(firsts):
+            if np.allclose(column, table[:, first], rtol=ALIKE, atol=0.0):
+                group_of[worker] = group
+                break
+        else:
+            group_of[worker] = len(firsts)
+            firsts.append(worker)
+    return group_of
+
+
 def by_speed(shop: Shop) -> Ints:
     """Each task's fastest group."""
-    return np.argmin(shop.seconds, axis=1).astype(np.int32)
+    fastest: Ints = np.argmin(shop.seconds, axis=1).astype(np.int32)
+    return fastest
