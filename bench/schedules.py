@@ -18,6 +18,7 @@ from bench.schedule_data import MissingData
 POINTS = {
     "resources": "bench.schedules_resources",
     "power": "bench.schedules_power",
+    "vision": "bench.schedules_vision",
     "planner": "bench.schedules_planner",
 }
 """The module of each point, in the order they are printed."""

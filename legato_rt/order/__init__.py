@@ -19,12 +19,14 @@ from legato_rt.order.ranks import (
     weights,
 )
 from legato_rt.order.resources import Timetable, broken_limits, timetable
+from legato_rt.order.steady import Steady, steady_state
 
 __all__ = [
     "Bounds",
     "Dag",
     "Links",
     "Schedule",
+    "Steady",
     "Timetable",
     "area_bound",
     "broken_limits",
@@ -35,6 +37,7 @@ __all__ = [
     "lower_bounds",
     "portfolio",
     "sequence",
+    "steady_state",
     "timetable",
     "upward_rank",
     "violations",

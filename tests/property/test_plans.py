@@ -1,5 +1,7 @@
 """Plans of random graphs against plain Python, networkx, SciPy, and what a schedule must hold."""
 
+import itertools
+import math
 import random
 
 import networkx as nx
@@ -178,3 +180,36 @@ def test_no_timetable_breaks_a_limit(
     assert table.makespan_s >= order.critical_path(dag, seconds)[0] * (1 - 1e-12)
     once = order.timetable(dag, seconds, needs, limits)
     assert table.makespan_s <= once.makespan_s
+
+
+@given(draws, st.integers(1, 6), st.integers(1, 3), st.booleans())
+def test_a_pipeline_is_mapped_well(
+    draw: random.Random, stages: int, devices: int, idles: bool
+) -> None:
+    """Best where idling costs nothing; never worse than one device alone, nor below the best."""
+    seconds = random_seconds(draw, stages, devices) + 1.0
+    joules = np.array([[draw.uniform(0, 9) for _ in range(devices)] for _ in range(stages)])
+    idle_w = np.array([draw.uniform(0, 2) * idles for _ in range(devices)])
+    steady = order.steady_state(seconds, joules, idle_w)
+    every = itertools.product(range(devices), repeat=stages)
+    mapped = [pipeline_energy(seconds, joules, idle_w, list(mapping)) for mapping in every]
+    assert steady.total_j == pytest.approx(
+        pipeline_energy(seconds, joules, idle_w, steady.device.tolist())
+    )
+    assert steady.total_j >= min(mapped) * (1 - 1e-12)
+    alone = (pipeline_energy(seconds, joules, idle_w, [d] * stages) for d in range(devices))
+    assert steady.total_j <= min(alone) * (1 + 1e-12)
+    if not idles:
+        assert steady.total_j == pytest.approx(min(mapped))
+
+
+def pipeline_energy(seconds: Floats, joules: Floats, idle_w: Floats, mapping: list[int]) -> float:
+    load = [0.0] * len(idle_w)
+    total = 0.0
+    for stage, device in enumerate(mapping):
+        if not np.isfinite(seconds[stage, device]):
+            return math.inf
+        load[device] += seconds[stage, device]
+        total += joules[stage, device]
+    used = set(mapping)
+    return total + sum((max(load) - load[d]) * idle_w[d] for d in used)
