@@ -110,7 +110,7 @@ def _scalar(arg: Any, real: Any) -> Any:
 def _opencl_traits(device: Any) -> Traits:
     import pyopencl as cl
 
-    # An accelerator without a compiler of its own for loops is still best served item by item.
+    # An FPGA's compiler, too, makes most of the loop of one item: a pipeline.
     scalar = bool(device.type & (cl.device_type.CPU | cl.device_type.ACCELERATOR))
     return Traits("opencl", scalar, 4 * max(4, min(16, device.native_vector_width_float)))
 
