@@ -1,4 +1,4 @@
-# make demo | test | lint | bench | docs | clean (which keeps the environment)
+# make demo | test | test-fpga | lint | bench | docs | clean (which keeps the environments)
 # VENV=dir puts the environment elsewhere, PYTHON=path chooses the interpreter it is made with,
 # ARGS="..." is handed on to the demo or to pytest.
 
@@ -14,7 +14,7 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11; do \
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint style bench docs clean
+.PHONY: help demo test test-fpga lint style bench docs clean
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -30,6 +30,14 @@ ifdef STATUS
 else
 	$(PY) -m pytest $(ARGS)
 endif
+
+# Intel's emulator is about 1 GB, and shows itself to everything in its environment: it gets its own.
+FPGA_VENV ?= .venv-fpga
+FPGA_TESTS = tests/fpga tests/contract/test_backends.py tests/integration/test_missing_devices.py
+
+test-fpga:
+	@$(MAKE) --no-print-directory VENV=$(FPGA_VENV) "$(FPGA_VENV)/.installed-dev,fpga-emu"
+	$(FPGA_VENV)/bin/python -m pytest $(FPGA_TESTS) $(ARGS)
 
 lint: $(VENV)/.installed-dev
 	@$(MAKE) --no-print-directory style

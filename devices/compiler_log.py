@@ -9,8 +9,9 @@ PLACE = re.compile(r"(?<!\d)(\d+):(\d+): |\((\d+)\): error")
 
 
 def quoted(log: str, source: str | None) -> str:
-    """The source line that a log complains of first, to be appended to the log; may be empty."""
-    place = PLACE.search(log)
+    """The source line of a log's first error, to be appended to the log; may be empty."""
+    errors = "\n".join(line for line in log.splitlines() if "error" in line)
+    place = PLACE.search(errors) or PLACE.search(log)
     lines = (source or "").splitlines()
     if place is None:
         return ""

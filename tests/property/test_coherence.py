@@ -127,6 +127,7 @@ class Scatter(Policy):
     """Any worker that has a variant, at random."""
 
     timed = True
+    chains = False
 
     def __init__(self, seed: int) -> None:
         self.seed = seed

@@ -136,6 +136,7 @@ def test_codes_that_cannot_be_provoked(queue: Any, code: int, kind: type[Excepti
         ("error: /root/kcache/tempfile_N6.cl:2:7: use of undeclared identifier", "line 2: two"),
         ("Compilation started\n1:3:1: error: expected", "line 3: three"),
         ("/tmp/a/kern.cu(1): error: identifier", "line 1: one"),
+        ("warning: a.cl:1:1: unknown\nerror: a.cl:2:5: undeclared", "line 2: two"),
         ("error: nothing is said about where", ""),
         ("error: x.cl:9:1: beyond the end", ""),
     ],
