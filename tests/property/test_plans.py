@@ -14,8 +14,10 @@ from scipy.optimize import linprog
 from legato_rt import order
 from legato_rt.order import gaps
 from legato_rt.order.arrays import Floats
+from legato_rt.order.ranks import Rule
 from tests.helpers.heft import plain_heft, random_dag, random_links, random_seconds
 
+RULES: tuple[Rule, ...] = ("mean", "fastest", "slowest", "median")
 draws = st.integers(0, 2**32).map(random.Random)
 sizes = st.integers(0, 40)
 
@@ -26,7 +28,7 @@ def test_heft_is_that_of_plain_python(
 ) -> None:
     dag = random_dag(draw, tasks, density)
     seconds, links = random_seconds(draw, tasks, workers), random_links(draw, workers)
-    rule = draw.choice(["mean", "fastest", "slowest", "median"])
+    rule = draw.choice(RULES)
     plan = order.heft(dag, seconds, rank=rule, links=links)
     rank = order.upward_rank(dag, order.weights(seconds, rule), *links.mean)
     where, start, finish = plain_heft(dag, seconds, links, order.sequence(dag, rank).tolist())
@@ -210,6 +212,6 @@ def pipeline_energy(seconds: Floats, joules: Floats, idle_w: Floats, mapping: li
         if not np.isfinite(seconds[stage, device]):
             return math.inf
         load[device] += seconds[stage, device]
-        total += joules[stage, device]
+        total += float(joules[stage, device])
     used = set(mapping)
-    return total + sum((max(load) - load[d]) * idle_w[d] for d in used)
+    return total + sum((max(load) - load[d]) * float(idle_w[d]) for d in used)
