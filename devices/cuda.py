@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from legato_rt.backend import Session
+from legato_rt.backend import Session, to_host
 from legato_rt.devices import cuda_driver
 from legato_rt.devices.cuda_errors import translated
 from legato_rt.energy import ConstantPower
@@ -196,16 +196,7 @@ class CudaSession:
             finally:
                 stream.synchronize()
                 self._cupy.cuda.Stream.null.synchronize()
-            return self._to_host(value)
-
-    def _to_host(self, value: Any) -> Any:
-        if isinstance(value, self._cupy.ndarray):
-            return value.get()
-        if type(value) in (list, tuple):
-            return type(value)(self._to_host(item) for item in value)
-        if type(value) is dict:
-            return {key: self._to_host(item) for key, item in value.items()}
-        return value
+            return to_host(value, self._cupy.ndarray, self._cupy.ndarray.get)
 
     def close(self) -> None:
         """Wait for the streams; CuPy frees them with the last reference."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from legato_rt.backend import Session
+from legato_rt.backend import Session, to_host
 from legato_rt.energy import ConstantPower
 from legato_rt.machine import Device
 
@@ -52,7 +52,7 @@ class _Session:
         args: Sequence[Any],
         kwargs: Mapping[str, Any],
     ) -> Any:
-        return function(*args, **kwargs)
+        return to_host(function(*args, **kwargs), np.ndarray, np.array)
 
     def close(self) -> None:
         """Nothing is held."""

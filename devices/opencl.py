@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from legato_rt.backend import Session
+from legato_rt.backend import Session, to_host
 from legato_rt.devices.opencl_discovery import devices, is_checker, is_emulated, parent, problems
 from legato_rt.devices.opencl_errors import translated
 from legato_rt.devices.opencl_program import kernel, program, slug
@@ -131,7 +131,10 @@ class OpenClSession:
     """One OpenCL device in use: a queue for each worker, and one for copies."""
 
     def __init__(self, device: Any, workers: int) -> None:
+        from pyopencl.array import Array
+
         self._device = device
+        self._array: Any = Array
         with translated(device):
             self._shared = _shared(device)
             self.queues = [self._shared.queue() for _ in range(workers)]
@@ -151,7 +154,7 @@ class OpenClSession:
                 value = function(*args, **kwargs)
             finally:
                 self.queues[worker].finish()
-            return _to_host(value)
+            return to_host(value, self._array, self._array.get)
 
     def close(self) -> None:
         """Wait for the queues, and leave them to the next session: programs hang on them."""
@@ -159,18 +162,6 @@ class OpenClSession:
             for queue in self.queues:
                 queue.finish()
         self._shared.idle += self.queues
-
-
-def _to_host(value: Any) -> Any:
-    from pyopencl.array import Array
-
-    if isinstance(value, Array):
-        return value.get()
-    if type(value) in (list, tuple):
-        return type(value)(_to_host(item) for item in value)
-    if type(value) is dict:
-        return {key: _to_host(item) for key, item in value.items()}
-    return value
 
 
 class _Shared:

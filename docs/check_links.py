@@ -11,7 +11,8 @@ from pathlib import Path
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
-PAGES = ("*.md", "docs/**/*.md", "apps/**/*.md", "bench/**/*.md", "newsfragments/README.md")
+PAGES = ("*.md", "docs/**/*.md", "apps/**/*.md", "bench/**/*.md", "examples/**/*.md")
+PAGES += ("newsfragments/README.md",)
 
 
 def anchors(text: str) -> set[str]:

@@ -102,6 +102,26 @@ class Backend(Protocol):
         """Take a device into use."""
 
 
+def to_host(value: Any, kind: type | tuple[type, ...], copy: Callable[[Any], Any]) -> Any:
+    """What a variant returned, without arrays of the device; drivers use it in `Session.call`.
+
+    Parameters
+    ----------
+    value : object
+    kind : type
+        The driver's own kind of arrays; found also in lists, tuples and dicts.
+    copy : callable
+        Makes a host array of one.
+    """
+    if isinstance(value, kind):
+        return copy(value)
+    if type(value) in (list, tuple):
+        return type(value)(to_host(item, kind, copy) for item in value)
+    if type(value) is dict:
+        return {key: to_host(item, kind, copy) for key, item in value.items()}
+    return value
+
+
 @functools.cache
 def backends() -> dict[str, Backend]:
     """All installed drivers by kind.

@@ -173,6 +173,7 @@ def test_arrays_that_a_variant_returns_come_to_the_host(session: Session) -> Non
     mine = memory(session).on_worker(array, 0)
     value = session.call(0, lambda a, *, n: {"a": [a, (a, n)]}, [mine], {"n": 3})
     assert value["a"][1][1] == 3
+    memory(session).upload(GRID + 1, array)
     for found in (value["a"][0], value["a"][1][0]):
         assert isinstance(found, np.ndarray)
         np.testing.assert_array_equal(found, GRID)
