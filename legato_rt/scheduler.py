@@ -305,10 +305,18 @@ class Scheduler:
                 self.completed.append(node)
             if not scope.pending and (scope.barriers or scope.node is not None):
                 self._scope_is_over(scope, over)
+        if self.timed and self.policy.rouses:
+            self._rouse()
         if follower is not None:
             follower.state = RUNNING
             follower.worker = worker
         return follower
+
+    def _rouse(self) -> None:
+        """Wake whoever has work now: what a policy holds back may change whenever a node is over."""
+        for pool in self.parking.pools.values():
+            for worker in [w for w in pool.idle if self.policy.has_work(w)]:
+                self.parking.wake(worker)
 
     def _spoil(self, node: Node) -> None:
         """Settle a node that did not finish, and what needs its value or its data."""

@@ -21,6 +21,8 @@ class Shipping:
         Energy of the copies to each device.
     """
 
+    moves = True
+
     def __init__(self, machine: Machine, record: GraphRecord) -> None:
         self._machine = machine
         self._tasks = record.tasks

@@ -11,7 +11,16 @@ from legato_rt.objective import TIME, Objective
 
 
 class Whereabouts(Protocol):
-    """Knows where the data of tasks lies."""
+    """Knows where the data of tasks lies.
+
+    Attributes
+    ----------
+    moves : bool
+        Whether anything ever has to be brought anywhere.
+    """
+
+    @property
+    def moves(self) -> bool: ...
 
     def transfer(self, node: Any, device: Device, now: float) -> tuple[float, float]:
         """Seconds and joules to bring what a node needs, and lacks there, to a device's memory."""
@@ -28,6 +37,8 @@ class Everywhere:
     joules : dict
         Empty: no copy is made.
     """
+
+    moves = False
 
     def __init__(self) -> None:
         self.joules: dict[str, float] = {}

@@ -25,8 +25,8 @@ from legato_rt.order.heft import Links, Schedule, heft
 from legato_rt.order.ranks import seconds_of
 from legato_rt.order.shop import Shop, by_speed, make_shop
 
-EFFORT = 400_000_000
-"""Looks at a task; about ten seconds on one core."""
+PER_TASK, MOST = 500_000, 400_000_000
+"""Looks at a task that a plan takes by default, for each task and at most; about ten seconds."""
 
 KINDS = 6
 SEARCHES = 2
@@ -39,7 +39,7 @@ def portfolio(
     *,
     kinds: Sequence[str] | None = None,
     links: Links | None = None,
-    effort: int = EFFORT,
+    effort: int | None = None,
     seed: int = 0,
 ) -> Schedule:
     """Plan a whole graph as well as the effort allows.
@@ -52,9 +52,11 @@ def portfolio(
         What tasks are alike; by default those that accelerators speed up alike.
     links : Links, optional
         Transfers cost nothing by default.
-    effort : int
+    effort : int, optional
         How many looks at a task to spend.
     """
+    if effort is None:
+        effort = min(PER_TASK * len(dag), MOST)
     if not len(dag):
         return heft(dag, seconds, links=links)
     table = seconds_of(seconds, len(dag))

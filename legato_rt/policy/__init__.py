@@ -6,9 +6,12 @@ from legato_rt.errors import SettingError
 from legato_rt.policy.base import Policy
 from legato_rt.policy.eft import Eft
 from legato_rt.policy.fifo import Fifo
+from legato_rt.policy.heft import Heft
+from legato_rt.policy.portfolio import Portfolio
 from legato_rt.policy.steal import Steal
 
-POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (Fifo, Steal, Eft)}
+_SHIPPED: tuple[type[Policy], ...] = (Fifo, Steal, Eft, Heft, Portfolio)
+POLICIES = {policy.name: policy for policy in _SHIPPED}
 """Every policy that ships, by name."""
 
 

@@ -100,6 +100,8 @@ class Policy:
         Whether a worker may go straight on with a task that it made ready, without a queue.
     timed : bool
         Whether it predicts: it is told the time in `now`, and what starts and finishes.
+    rouses : bool
+        Whether the end of a node may give other workers work that was held back from them.
     plans : bool
         Whether it makes use of a graph that is known beforehand.
     now : float
@@ -112,6 +114,7 @@ class Policy:
     steals = False
     chains = True
     timed = False
+    rouses = False
     plans = False
     now = 0.0
 

@@ -1,0 +1,141 @@
+"""Base of the policies that plan a whole graph before it runs.
+
+Each planned task waits for its own worker.  The worker keeps to the order of the plan: while the
+next task is not ready it takes others only if they will be done before that one is due, so that a
+task on the critical path does not find its worker busy.  What was not foreseen is planned when the
+first task that it hangs on becomes ready; a single task is placed where it is done first and goes
+ahead of waiting.
+
+When a task ends at another time than it was due, by more than `TOLERANCE` of the plan's length,
+what is not ready yet is planned anew in the same order.
+
+Nobody waits for ever: of the planned tasks that are not over, the one with the earliest start is
+first in its worker's order, and all that it needs is over, so that it is ready.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from itertools import islice
+
+import numpy as np
+
+from legato_rt.future import READY, RUNNING
+from legato_rt.node import Node
+from legato_rt.order import Dag, Links, Schedule
+from legato_rt.order.arrays import Floats
+from legato_rt.policy.base import Devices
+from legato_rt.policy.book import Book
+from legato_rt.policy.eft import Eft
+
+TOLERANCE = 0.1
+AHEAD = 8
+"""How many tasks of its order a waiting worker looks at for one to put in between."""
+
+
+class Planned(Eft):
+    """Carries out a plan; a subclass makes it in `plan`."""
+
+    plans = True
+    rouses = True
+
+    @abstractmethod
+    def plan(
+        self, dag: Dag, seconds: Floats, links: Links | None, kinds: Sequence[str]
+    ) -> Schedule:
+        """Plan a graph; ``seconds`` has shape (tasks, workers), infinite where one cannot run."""
+
+    def attach(self, workers: Sequence[str]) -> None:
+        """See `Policy.attach`."""
+        super().attach(workers)
+        self.book = Book(len(self.workers))
+
+    def foresee(self, nodes: Sequence[Node], dag: Dag) -> None:
+        """See `Policy.foresee`."""
+        seconds = np.array([self._times(node) for node in nodes]).reshape(len(nodes), -1)
+        schedule = self.plan(dag, seconds, self._links(), [node.task.name for node in nodes])
+        self.book.add(nodes, dag, seconds, schedule, self.now)
+
+    def _times(self, node: Node) -> list[float]:
+        """Seconds of a node on every worker."""
+        assert self.site is not None
+        assert node.choice is not None
+        by_device: dict[str, float] = {}
+        for name, variant in node.choice.by_device.items():
+            device = self.lanes[name].device
+            known = self.site.costs.estimate(node, device, variant, device.point().name, 1)
+            by_device[name] = self._expected(known, 0.0)[0]
+        return [by_device.get(name, float("inf")) for name in self.workers]
+
+    def _links(self) -> Links | None:
+        assert self.site is not None
+        if not self.site.data.moves:
+            return None
+        memories = [self.lanes[name].device.memory for name in self.workers]
+        return Links(*self.site.machine.transfers(memories))
+
+    # -- carrying it out --------------------------------------------------------------------
+
+    def push(self, node: Node, devices: Devices, by: int) -> int | None:
+        """See `Policy.push`; a planned node waits for its worker, others as in `Eft`."""
+        entry = self.book.entries.get(node)
+        if entry is None:
+            found = self.book.behind(node)
+            if len(found) > 1:
+                self.book.append(node, {n: self._times(n) for n in found}, self.now)
+                entry = self.book.entries[node]
+        if entry is None or self.workers[entry.worker] not in devices:
+            self.book.entries.pop(node, None)
+            return super().push(node, devices, by)
+        name = self.workers[entry.worker]
+        expected = self.candidates(node, frozenset((name,)))[0]
+        start_s = max(self.now, entry.start_s)
+        node.placed = expected._replace(worker=entry.worker, start_s=start_s)
+        assert self.site is not None
+        self.site.data.bring(node, self.lanes[name].device, self.now)
+        return entry.worker
+
+    def finished(self, node: Node) -> None:
+        """See `Policy.finished`."""
+        super().finished(node)
+        entry = self.book.entries.pop(node, None)
+        if entry is not None:
+            departed = abs(self.now - entry.finish_s)
+            if departed > TOLERANCE * self.book.length_s:
+                self.book.renew(self.now)
+
+    def pop(self, worker: int) -> Node | None:
+        """The worker's next task; while that is not ready, what fits in before it."""
+        node = self._next(worker)
+        if node is not None:
+            self.book.orders[worker].remove(node)
+            return node
+        return super().pop(worker)
+
+    def has_work(self, worker: int) -> bool:
+        """See `Policy.has_work`."""
+        return self._next(worker) is not None or super().has_work(worker)
+
+    def drain(self) -> list[Node]:
+        """See `Policy.drain`."""
+        ready = [node for node in self.book.entries if node.state == READY]
+        return ready + super().drain()
+
+    def _next(self, worker: int) -> Node | None:
+        """The planned node that a worker may start now."""
+        order = self.book.orders[worker]
+        while order and order[0].state >= RUNNING:
+            self._forget(order.popleft())
+        if not order or order[0].state == READY:
+            return order[0] if order else None
+        due_s = self.book.entries[order[0]].start_s
+        for node in islice(order, 1, AHEAD):
+            if node.state == READY and self.now + self.book.entries[node].seconds[worker] <= due_s:
+                return node
+        return None
+
+    def _forget(self, node: Node) -> None:
+        """Drop the entry of a node that ended without having run."""
+        if node.state > RUNNING:
+            self.book.entries.pop(node, None)
