@@ -20,13 +20,12 @@ import numpy.typing as npt
 from legato_rt import context
 from legato_rt.access import IN
 from legato_rt.arguments import Contents, rebuilt
-from legato_rt.chunks import Step
 from legato_rt.errors import UsageError
 from legato_rt.formats.captured import recorded
 from legato_rt.formats.recorded import GraphRecord
 from legato_rt.future import Future
 from legato_rt.graph import Graph
-from legato_rt.node import Node, Scope, search
+from legato_rt.node import Node, Scope, Step, search
 from legato_rt.placement import Plan
 from legato_rt.replay import Replay, Replayer
 from legato_rt.task import Options, Task

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -85,15 +86,11 @@ def check(
         raise UsageError(f"check({task.name}) needs at least one sample")
     kinds = {variant.kind for variant in task.variants}
     asked = {b.kind for b in backends().values() if kinds.intersection(b.runs)}
-    found = []
+    found: list[Comparison] = []
     for device in Machine.discover(asked).select(devices).devices:
-        session = backends()[device.kind].open(device)
-        try:
-            for variant in task.variants[1:]:
-                if variant.kind in device.accepts:
-                    found.append(_compare(task, variant, device, session, calls))
-        finally:
-            session.close()
+        variants = [v for v in task.variants[1:] if v.kind in device.accepts]
+        with contextlib.closing(backends()[device.kind].open(device)) as session:
+            found += [_compare(task, v, device, session, calls) for v in variants]
     return found
 
 

@@ -13,36 +13,19 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from legato_rt import context
 from legato_rt.arguments import ATOM, DICT, FUTURE, KINDS, LIST, TUPLE, kind_of
 from legato_rt.errors import DependencyError, LegatoError, TaskError
-from legato_rt.node import Node
+from legato_rt.node import Step
+from legato_rt.outcomes import PassedOn
 from legato_rt.ownership import own_value
 
 TINY_NS = 20_000
 """Below that a hand-over between threads costs more than the body."""
 
 MAX_LINES = 500
-
-
-class Step(NamedTuple):
-    """One task of a captured graph.
-
-    Attributes
-    ----------
-    node : Node
-        As it was recorded; its arguments hold recorded nodes in place of values.
-    values : tuple of int
-        Steps whose value or data it needs.
-    orders : tuple of int
-        Steps that must only be over before it.
-    """
-
-    node: Node
-    values: tuple[int, ...]
-    orders: tuple[int, ...]
 
 
 class Run:
@@ -118,8 +101,8 @@ def play_chunk(run: Run, chunk: Chunk) -> None:
 
     Raises
     ------
-    TaskError
-        The first failure, after all steps.
+    PassedOn
+        With the first failure, after all steps.
     """
     here = context.frame.get()
     assert here is not None
@@ -145,7 +128,7 @@ def play_chunk(run: Run, chunk: Chunk) -> None:
     if failed:
         for mine in (run.failed[i] for i in chunk.steps if i in run.failed):
             if isinstance(mine, TaskError):
-                raise mine
+                raise PassedOn(mine)
 
 
 def _go_on(run: Run, steps: Sequence[int], own: Callable[[Any], Any]) -> None:
@@ -228,7 +211,7 @@ def _expression(value: Any, name: Callable[[Any], str]) -> str:
     """Source of an argument: a constant's name, or the place of an earlier value."""
     kind = kind_of(value)
     if kind == FUTURE:
-        return f"v[{value.seq}]" if isinstance(value, Node) else name(value)
+        return f"v[{value.seq}]" if hasattr(value, "seq") else name(value)
     if kind in (LIST, TUPLE, DICT) and _mentions(value):
         if kind == DICT:
             items = [f"{name(k)}: {_expression(v, name)}" for k, v in value.items()]

@@ -14,6 +14,7 @@ import runpy
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, NoReturn
@@ -124,6 +125,42 @@ def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None
         console.print(table)
     for line in captured.get().splitlines():
         typer.echo(line.rstrip())
+
+
+@app.command()
+def check(
+    kernel: Annotated[
+        str | None, typer.Argument(help="Name of a kernel; all by default.", show_default=False)
+    ] = None,
+    devices: Annotated[
+        str | None, typer.Option(help="Names or kinds of devices; all real ones by default.")
+    ] = None,
+) -> None:
+    """Run all variants of the kernels and compare them with their references."""
+    samples = [s for s in _samples() if kernel in (None, s.task.name)]
+    if not samples:
+        names = ", ".join(sorted(s.task.name for s in _samples()))
+        _quit(f"no kernel {kernel!r}; there are {names}", USAGE)
+    failed = 0
+    for sample in samples:
+        calls = [sample.arguments(dtype) for dtype in ("float32", "float64")]
+        try:
+            found = legato_rt.check(sample.task, calls, devices)
+        except SettingError as error:
+            _quit(str(error), USAGE)
+        failed += sum(not comparison.ok for comparison in found)
+        for comparison in found:
+            typer.echo(str(comparison))
+    if failed:
+        _quit(f"{failed} variants do not agree with their references", FAILED)
+
+
+def _samples() -> list[Any]:
+    """Samples of all installed kernel packages: entry points of the group ``legato_rt.kernels``."""
+    found: list[Any] = []
+    for entry in metadata.entry_points(group="legato_rt.kernels"):
+        found += importlib.import_module(f"{entry.value}.samples").SAMPLES
+    return found
 
 
 # -- running an application ---------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Tracked data: from the objects that a program passes to their regions.
 
 Views are new objects every time and ids are reused, so a view is found first by identity (checked
-through a weak reference), then by its layout.  Neither calls any method of the user's objects.  What
-regions, blocks and spaces are: `legato_rt.spaces`.
+through a weak reference), then by its layout.  Neither calls any method of the user's objects.
+What regions, blocks and spaces are: `legato_rt.spaces`.
 """
 
 from __future__ import annotations

@@ -210,6 +210,24 @@ def _allows(granted: int, need: int) -> bool:
     return bool(granted & OUT) or (need == IN and bool(granted & IN))
 
 
+class Step(NamedTuple):
+    """One task of a captured graph.
+
+    Attributes
+    ----------
+    node : Node
+        As it was recorded; its arguments hold recorded nodes in place of values.
+    values : tuple of int
+        Steps whose value or data it needs.
+    orders : tuple of int
+        Steps that must only be over before it.
+    """
+
+    node: Node
+    values: tuple[int, ...]
+    orders: tuple[int, ...]
+
+
 KINDS[Node] = FUTURE
 
 

@@ -7,6 +7,14 @@ from legato_rt.future import CANCELLED, FAILED, FINISHED, deliver, is_delivered
 from legato_rt.node import Node, Scope
 
 
+class PassedOn(Exception):
+    """Raised by a body that runs others' bodies: what they failed with is its failure as it is."""
+
+    def __init__(self, failure: LegatoError) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
 def join(node: Node, scope: Scope) -> None:
     """End a node whose children are over: it fails with them unless its body handled that."""
     failures = [error for error in scope.failures if not is_delivered(error)]

@@ -12,9 +12,9 @@ from types import FrameType
 from typing import Any
 
 from legato_rt import context
-from legato_rt.chunks import Chunk, Run, Step, group, play_chunk, substituted
+from legato_rt.chunks import Chunk, Run, group, play_chunk, substituted
 from legato_rt.future import Future
-from legato_rt.node import Node
+from legato_rt.node import Node, Step
 from legato_rt.task import task
 
 
@@ -134,10 +134,11 @@ class Replayer:
 
     def _submit_chunks(self, run: Run, parent: Node) -> None:
         assert self.chunks is not None
+        scope = self.runtime.scope_of(parent)
         nodes: list[Node] = []
         with self.runtime.executor.step() as scheduler:
             for chunk in self.chunks:
-                node = self.runtime.prepare(chunk_task, (run, chunk), parent)
+                node = self.runtime.prepare(chunk_task, (run, chunk), scope)
                 nodes.append(node)
                 scheduler.submit(node, None, None, [nodes[i] for i in chunk.before])
 

@@ -266,10 +266,11 @@ class Runtime:
             scheduler.submit(node, None, data)
         return node
 
-    def prepare(self, task: Task[..., Any], args: tuple[Any, ...], parent: Node) -> Node:
-        """Make a part of a running task, to be submitted with its edges given."""
-        scope, number = self._scope_of(parent), next(self._numbers)
-        node = Node(scope, number, self.plan_of(task), args, None, DEFAULTS, parent.site)
+    def prepare(self, task: Task[..., Any], args: tuple[Any, ...], scope: Scope) -> Node:
+        """Make a part of the task that owns a scope, to be submitted with its edges given."""
+        assert scope.node is not None
+        number, site = next(self._numbers), scope.node.site
+        node = Node(scope, number, self.plan_of(task), args, None, DEFAULTS, site)
         node.choice = node.plan.fixed
         return node
 
@@ -292,9 +293,10 @@ class Runtime:
         """The scope of whoever calls: the body that runs here, or the program."""
         here = context.frame.get()
         node: Node | None = here.node if here is not None and here.runtime is self else None
-        return self._root if node is None or node.state >= FINISHED else self._scope_of(node)
+        return self._root if node is None or node.state >= FINISHED else self.scope_of(node)
 
-    def _scope_of(self, node: Node) -> Scope:
+    def scope_of(self, node: Node) -> Scope:
+        """The scope of what a running node submits."""
         with self.executor.lock:
             if node.scope is None:
                 node.scope = Scope(self, node)

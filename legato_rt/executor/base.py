@@ -19,6 +19,7 @@ from legato_rt.future import Callback, Future
 from legato_rt.machine import Device
 from legato_rt.memory import MemoryNode, Replica
 from legato_rt.node import Node
+from legato_rt.outcomes import PassedOn
 from legato_rt.ownership import own_value
 from legato_rt.placement import Plan
 from legato_rt.scheduler import Scheduler
@@ -287,7 +288,9 @@ class Executor(ABC):
                     logger.exception("a callback of %r raised", node)
 
     @staticmethod
-    def _failure(node: Node, error: BaseException, slot: Slot) -> TaskError:
+    def _failure(node: Node, error: BaseException, slot: Slot) -> LegatoError:
+        if isinstance(error, PassedOn):
+            return error.failure
         assert node.variant is not None
         failure = TaskError(
             f"{type(error).__name__} in {node.title}, submitted at {node.where} "

@@ -9,9 +9,8 @@ import numpy as np
 
 from legato_rt.access import IN, OUT
 from legato_rt.arguments import Contents
-from legato_rt.chunks import Step
 from legato_rt.formats.recorded import GraphRecord, TaskRecord
-from legato_rt.node import Node
+from legato_rt.node import Node, Step
 
 
 def recorded(steps: Sequence[Step], name: str = "") -> GraphRecord:

@@ -20,7 +20,7 @@ ROWS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("outcomes", "ownership", "strict"): ("graph",),
     ("parking",): (),
     ("chunks", "replay"): ("ownership",),
-    ("capture",): ("replay",),
+    ("capture",): ("replay", "formats"),
     ("draws", "objective"): ("errors",),
     ("costs",): ("energy", "machine", "task"),
     ("site",): ("costs", "machine", "objective"),
