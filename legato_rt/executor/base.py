@@ -242,7 +242,7 @@ class Executor(ABC):
             raise
         finally:
             if transfers is not None:
-                transfers.leave_device(pinned)
+                transfers.leave_device(node, pinned)
 
     def totals(self) -> Totals:
         """What all workers did so far, by task and worker."""

@@ -71,6 +71,9 @@ class Transfers:
         self._memories = dict(memories)
         self._directory = Directory()
         self._turn = threading.RLock()
+        self._inside: dict[Node, str] = {}
+        self._departures = 0
+        self._left = threading.Condition(lock)
         self._keeps_trace = keeps_trace
         self.copies: list[Copy] = []
         self.copied_bytes: dict[str, int] = {}
@@ -106,30 +109,74 @@ class Transfers:
     ) -> tuple[tuple[Any, ...], dict[str, Any], list[Replica]]:
         """Arguments with device arrays in place of arrays, and the replicas pinned for them.
 
+        Where only this device is left for the task, and it is full of what others use, it waits
+        for them.
+
         Raises
         ------
         DeviceOutOfMemory
             If they do not fit beside what running tasks use.
         """
+        while True:
+            departures = self._departures
+            try:
+                return self._enter(device, worker, node, args, kwargs)
+            except DeviceOutOfMemory:
+                if not self._await_departure(device, node, departures):
+                    raise
+
+    def _enter(
+        self,
+        device: str,
+        worker: int,
+        node: Node,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any] | None,
+    ) -> tuple[tuple[Any, ...], dict[str, Any], list[Replica]]:
         pinned: list[Replica] = []
         memory = self._memories[device][0]
 
         def replace(array: Array, mode: int) -> Any:
             return memory.on_worker(self._acquire(device, array, mode, pinned), worker)
 
-        try:
-            found = [
-                rebuilt(value, functools.partial(replace, mode=mode))
-                for _, mode, value in node.task.signature.items(tuple(args), kwargs)
-            ]
-        except BaseException:
-            self.leave_device(pinned)
-            raise
+        with self._turn:  # all arguments or none: two that each hold a part would wait forever
+            try:
+                found = [
+                    rebuilt(value, functools.partial(replace, mode=mode))
+                    for _, mode, value in node.task.signature.items(tuple(args), kwargs)
+                ]
+            except BaseException:
+                self._unpin(pinned)
+                raise
+            with self._lock:
+                self._inside[node] = device
         count = len(args)
         return tuple(found[:count]), dict(zip(kwargs or (), found[count:], strict=True)), pinned
 
-    def leave_device(self, pinned: Sequence[Replica]) -> None:
-        """A body on a device is over."""
+    def leave_device(self, node: Node, pinned: Sequence[Replica]) -> None:
+        """A body is over, on a device or on the host."""
+        if pinned or node in self._inside:
+            self._unpin(pinned)
+            with self._left:
+                del self._inside[node]
+                self._departures += 1
+                self._left.notify_all()
+
+    def _await_departure(self, device: str, node: Node, departures: int) -> bool:
+        """Return once a task left the device since; false if none is sure to, or need not.
+
+        A task with children may wait for some that wait here, so it does not count.
+        """
+        if node.choice is not None and len(node.choice.devices) > 1:
+            return False
+        with self._left:
+            if self._departures == departures:
+                if not any(d == device and n.scope is None for n, d in self._inside.items()):
+                    return False
+                self._left.wait()
+        return True
+
+    def _unpin(self, pinned: Sequence[Replica]) -> None:
         with self._lock:
             for replica in pinned:
                 replica.pins -= 1

@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,16 @@ def updates(x: InOut[Any]) -> None: ...
 
 TASKS = {IN: reads, OUT: writes, INOUT: updates}
 Op = tuple[Any, ...]
+
+
+class Standing:
+    """A node as far as transfers look at it; a parent, so that no other waits for its end."""
+
+    choice = None
+    scope = "of children"
+
+    def __init__(self, task: Any) -> None:
+        self.task = task
 
 
 class Memory:
@@ -114,7 +123,7 @@ class World:
             self.held = device, view, self.enter(device, view, IN)
         elif what == "release":
             assert self.held is not None
-            self.transfers.leave_device(self.held[2])
+            self.transfers.leave_device(*self.held[2])
             self.held = None
         elif what == "host":
             self.transfers.bring_home(self.views[view], mode)
@@ -128,7 +137,7 @@ class World:
         memory.refuses = int(trouble == "refuses")
         self.note(view)
         try:
-            pinned = self.enter(device, view, mode)
+            node, pinned = self.enter(device, view, mode)
         except DeviceOutOfMemory:
             assert trouble == "full" or self.crowded(device, view)
         except DeviceError:
@@ -136,15 +145,15 @@ class World:
         else:
             (replica,) = pinned
             self.body(replica.array, view, mode)
-            self.transfers.leave_device(pinned)
+            self.transfers.leave_device(node, pinned)
         memory.full = memory.refuses = 0
 
     def enter(self, device: str, view: int, mode: int) -> Any:
-        node: Any = SimpleNamespace(task=TASKS[mode])
+        node: Any = Standing(TASKS[mode])
         args, _, pinned = self.transfers.enter_device(device, 0, node, (self.views[view],), None)
         if mode != OUT:
             assert args[0].tolist() == self.truth[self.cells[view]].tolist()
-        return pinned
+        return node, pinned
 
     def body(self, array: Any, view: int, mode: int) -> None:
         """What a task does: look, then write bytes that nothing had before."""
