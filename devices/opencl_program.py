@@ -36,20 +36,14 @@ def program(
         OpenCL C, or the file that holds it.
     binary : str or Path, optional
         A file for this device, for instance ``"gemm.aocx"``; ``{device}`` in it stands for the
-        device's name, so that each can have its own.  Where it is missing, it is made from the
-        source, if the device has a compiler.
+        device's name.  If it is missing, it is made from the source by the device's compiler.
     options : sequence of str, optional
         For the compiler.
-
-    Returns
-    -------
-    pyopencl.Program
 
     Raises
     ------
     BuildError
-        If the source does not compile, the file is not for this device, or there is nothing to
-        build from.
+        If the source does not compile, or there is neither source nor a file for this device.
     """
     device = queue.device
     path = None if binary is None else Path(str(binary).format(device=slug(device.name)))
