@@ -26,6 +26,10 @@ Array = npt.NDArray[Any]
 _BUFFERS = (bytearray, memoryview, mmap.mmap, stdlib_array.array)
 
 
+_Form = tuple[int, tuple[int, ...], tuple[int, ...], int]
+"""Address, shape, strides and item size of a view."""
+
+
 class _ViewRef(weakref.ref[Array]):
     """A weak reference that knows the id it stands for and the region of the view."""
 
@@ -48,6 +52,9 @@ class Registry:
     def __init__(self) -> None:
         self.coarse = 0
         self._views: dict[int, _ViewRef] = {}
+        self._forms: dict[_Form, Region] = {}
+        views = self._views
+        self._forget_view = lambda ref: _drop(views, ref)
         self._objects: dict[int, Region] = {}
         self._starts: list[int] = []
         self._spaces: list[Space] = []
@@ -117,18 +124,26 @@ class Registry:
 
     def _of_array(self, array: Array) -> Region:
         self._bury()
-        layout = _layout(array)
+        address = array.__array_interface__["data"][0]
+        form = address, array.shape, array.strides, array.itemsize
+        region = self._forms.get(form)
+        if region is None:
+            region = self._new_form(array, form)
+        ref = _ViewRef(array, self._forget_view)
+        ref.key, ref.region = id(array), region
+        self._views[ref.key] = ref
+        return region
+
+    def _new_form(self, array: Array, form: _Form) -> Region:
+        layout = canonical(*form)
         if layout is None:
             return Space().region(None)
         space = self._space(array, layout)
         before = len(space.regions)
-        region = space.region(layout)
+        region = self._forms[form] = space.region(layout)
+        space.forms.append(form)
         if region.coarse and len(space.regions) > before:
             self.coarse += 1
-        views = self._views
-        ref = _ViewRef(array, lambda ref: _drop(views, ref))
-        ref.key, ref.region = id(array), region
-        views[ref.key] = ref
         return region
 
     def _space(self, array: Array, layout: Layout) -> Space:
@@ -191,6 +206,8 @@ class Registry:
         at = bisect.bisect_left(self._starts, space.start)
         if at < len(self._spaces) and self._spaces[at] is space:
             del self._spaces[at], self._starts[at]
+        for form in space.forms:
+            self._forms.pop(form, None)
         space.forget()
 
 

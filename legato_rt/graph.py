@@ -179,10 +179,11 @@ class Graph:
                 if writer is not node:
                     history.readers[node] = None
                 continue
-            for reader in history.readers:
-                if reader is not node:
-                    edge(reader, node, value=False)
-            history.readers = {}
+            if history.readers:
+                for reader in history.readers:
+                    if reader is not node:
+                        edge(reader, node, value=False)
+                history.readers = {}
             history.writer = node
 
     def _own(self, node: Node, region: Region, mode: int, space: Space) -> None:

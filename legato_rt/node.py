@@ -7,7 +7,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from legato_rt.access import IN, OUT
-from legato_rt.arguments import FUTURE, KINDS, Contents
+from legato_rt.arguments import ATOM, DATA, FUTURE, KINDS, Contents
 from legato_rt.errors import LegatoError, UsageError
 from legato_rt.future import STATES, WAITING, Future
 from legato_rt.placement import Candidate, Choice, Plan
@@ -241,6 +241,10 @@ def search(
     UsageError
         Naming the parameter, if it holds what no task can take.
     """
+    if not node.kwargs:
+        found = _plain(node)
+        if found is not None:
+            return found
     contents = Contents()
     for name, mode, value in node.task.signature.items(node.args, node.kwargs):
         try:
@@ -252,6 +256,25 @@ def search(
             refuse_foreign(node, future)
     node.holes = bool(contents.futures)
     return contents.futures or None, contents.data or None
+
+
+def _plain(node: Node) -> tuple[list[Node] | None, list[tuple[Any, int]] | None] | None:
+    """The same where arguments are arrays that are read, futures and constants; else `None`."""
+    futures: list[Node] = []
+    data: list[tuple[Any, int]] = []
+    args = node.args
+    for value, mode in zip(args, node.task.signature.positional_modes(len(args)), strict=False):
+        kind = KINDS.get(type(value))
+        if kind == DATA and mode != OUT:
+            data.append((value, mode))
+        elif kind == FUTURE:
+            if value.parent.runtime is not node.parent.runtime:
+                refuse_foreign(node, value)
+            futures.append(value)
+        elif kind != ATOM:
+            return None
+    node.holes = bool(futures)
+    return futures or None, data or None
 
 
 def refuse_foreign(node: Node, future: Future[Any]) -> None:

@@ -102,13 +102,26 @@ class Space:
     ----------
     owner : object or None
         The scope whose tasks own the data (see `legato_rt.graph`).
+    forms : list
+        Under what the registry knows views of it, to be dropped with it.
     item : object or None
         For an object tracked by identity, the object, held while tasks use it.
     exact : bool
         Whether no two blocks share a byte; they may only where exact was too hard.
     """
 
-    __slots__ = ("_grid", "blocks", "exact", "item", "owner", "periods", "regions", "start", "stop")
+    __slots__ = (
+        "_grid",
+        "blocks",
+        "exact",
+        "forms",
+        "item",
+        "owner",
+        "periods",
+        "regions",
+        "start",
+        "stop",
+    )
 
     def __init__(self, start: int = 0, stop: int = 0, periods: tuple[int, ...] = ()) -> None:
         self.start = start
@@ -118,6 +131,7 @@ class Space:
         self.item: object = None
         self.blocks: list[Block] = []
         self.regions: dict[Layout | None, Region] = {}
+        self.forms: list[Any] = []
         self._grid: Grid | None = None
         self.exact = True
 
@@ -166,7 +180,8 @@ class Space:
             self.regions[layout] = region
         self.owner = self.owner or other.owner
         self.exact = self.exact and other.exact
-        other.blocks, other.regions = [], {}
+        self.forms += other.forms
+        other.blocks, other.regions, other.forms = [], {}, []
 
     def forget(self) -> None:
         """Disown all regions, so that views known by identity are looked up anew."""
