@@ -158,10 +158,11 @@ class OpenClSession:
 
     def close(self) -> None:
         """Wait for the queues, and leave them to the next session: programs hang on them."""
+        queues, self.queues = self.queues, []
         with translated(self._device):
-            for queue in self.queues:
+            for queue in queues:
                 queue.finish()
-        self._shared.idle += self.queues
+        self._shared.idle += queues
 
 
 class _Shared:
