@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from legato_rt.kernels.axpy import axpy
+from legato_rt.kernels.collect import collect
 from legato_rt.kernels.conv2d import conv2d, conv2d_input_grad, conv2d_weight_grad, output_side
 from legato_rt.kernels.dense import dense, dense_input_grad, dense_weight_grad
 from legato_rt.kernels.gemm import gemm
@@ -134,6 +135,13 @@ def _maxpool_backward(d: Draw, *sizes: int) -> tuple[Any, ...]:
     return x, dy, d.empty(*x.shape)
 
 
+def _collect(d: Draw, n: int, b: int, side: int, c: int) -> tuple[Any, ...]:
+    n, side = n + 1, side + 1
+    picks, corners = d.whole(n, b), d.whole(3, b, 2)
+    x, y = d.normal(n, side + 2, side + 3, c), d.empty(b, side, side + 1, c)
+    return x, d.whole(10, n), picks, corners, y, d.whole(10, b)
+
+
 def _histogram(d: Draw, n: int, bins: int) -> tuple[Any, ...]:
     return d.normal(n), np.full(max(1, bins), -1, np.int64), -1.5, 2.0
 
@@ -193,6 +201,7 @@ SAMPLES: tuple[Sample, ...] = (
     Sample(conv2d, (5, 9, 3, 8), _conv2d),
     Sample(conv2d_input_grad, (5, 9, 3, 8), _conv2d_input_grad),
     Sample(conv2d_weight_grad, (5, 9, 3, 8), _conv2d_weight_grad),
+    Sample(collect, (9, 7, 8, 2), _collect),
     Sample(relu, (1000,), lambda d, n: (d.normal(n), d.empty(n))),
     Sample(relu_grad, (1000,), lambda d, n: (d.normal(n), d.normal(n), d.empty(n))),
     Sample(maxpool, (4, 9, 8, 5), _maxpool_forward),

@@ -48,21 +48,5 @@ def load_digits(seed: int) -> tuple[Digits, Digits]:
 
 
 def with_margin(images: Floats) -> Floats:
-    """Return the images with `SHIFT` empty pixels around each, to cut moved images from."""
+    """Return the images with `SHIFT` empty pixels around each, to collect moved images from."""
     return np.pad(images, ((0, 0), (SHIFT, SHIFT), (SHIFT, SHIFT), (0, 0)))
-
-
-def cut(margined: Floats, picks: Integers, corners: Integers, images: Floats) -> None:
-    """Write the picked images into `images`, each cut out of its margin at its own corner.
-
-    Parameters
-    ----------
-    margined : array, (N, 8 + 2, 8 + 2, 1)
-        From `with_margin`.
-    picks : array of int, (B,)
-    corners : array of int, (B, 2)
-        Row and column, 0 to 2·`SHIFT`; `SHIFT` leaves the image where it was.
-    images : array, (B, 8, 8, 1)
-    """
-    windows = np.lib.stride_tricks.sliding_window_view(margined[..., 0], (SIDE, SIDE), axis=(1, 2))
-    images[..., 0] = windows[picks, corners[:, 0], corners[:, 1]]

@@ -4,10 +4,10 @@ A mini-batch is cut into micro-batches. For each, a chain of tasks goes forward 
 and back; the chains are independent, so they run side by side. The gradients of a layer meet in a
 tree of additions, at whose root one task moves the layer's weights:
 
-    micro-batch 0   cut ─ conv ─ relu ─ … ─ loss gradient ─ … ─ conv gradients ─┐
-    micro-batch 1   cut ─ conv ─ relu ─ … ─ loss gradient ─ … ─ conv gradients ─┴ add ─┐
-    micro-batch 2   cut ─ conv ─ relu ─ … ─ loss gradient ─ … ─ conv gradients ─┐      ├ add ─ sgd
-    micro-batch 3   cut ─ conv ─ relu ─ … ─ loss gradient ─ … ─ conv gradients ─┴ add ─┘
+    micro-batch 0   collect ─ conv ─ … ─ loss gradient ─ … ─ conv gradients ─┐
+    micro-batch 1   collect ─ conv ─ … ─ loss gradient ─ … ─ conv gradients ─┴ axpy ─┐
+    micro-batch 2   collect ─ conv ─ … ─ loss gradient ─ … ─ conv gradients ─┐       ├ axpy ─ sgd
+    micro-batch 3   collect ─ conv ─ … ─ loss gradient ─ … ─ conv gradients ─┴ axpy ─┘
 
 Nobody writes these edges down: they follow from what each task reads and writes. So the next
 step's first layer starts when that layer's weights are moved, while others still wait for theirs.
@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 import legato_rt as lrt
-from legato_rt import In, InOut, Out
+from legato_rt.kernels.axpy import axpy
+from legato_rt.kernels.collect import collect
 from legato_rt.kernels.sgd import sgd
 from legato_rt.kernels.softmax_cross_entropy import (
     softmax_cross_entropy,
@@ -35,40 +36,6 @@ MOMENTUM = 0.9
 DECAY = 5e-4
 
 
-@lrt.task
-def cut(
-    margined: In[Floats],
-    classes: In[Integers],
-    order: In[Integers],
-    corners: In[Integers],
-    start: int,
-    images: Out[Floats],
-    picked: Out[Integers],
-) -> None:
-    """Collect a micro-batch: the next images in order, each moved a little, and their classes."""
-    part = slice(start, start + len(picked))
-    digits.cut(margined, order[part], corners[part], images)
-    picked[...] = classes[order[part]]
-
-
-@lrt.task(flops=lambda total, part: total.size)
-def add(total: InOut[Floats], part: In[Floats]) -> None:
-    """Add one partial gradient to another."""
-    total += part
-
-
-@lrt.task
-def summed(loss: In[Floats]) -> float:
-    """Return the summed loss of a micro-batch."""
-    return float(loss.sum(dtype=np.float64))
-
-
-@lrt.task
-def correct(scores: In[Floats], classes: In[Integers]) -> int:
-    """Return how many images have their highest score at their own class."""
-    return int(np.count_nonzero(scores.argmax(axis=1) == classes))
-
-
 class MicroBatch:
     """The arrays that one micro-batch goes through, used again in every step.
 
@@ -80,6 +47,10 @@ class MicroBatch:
         What each layer puts out (the next takes a view of it), and the gradient.
     gradients : dict of int to Block
         Gradients with respect to the weights of each layer that learns.
+    classes : array of int
+        The images' classes.
+    loss, losses : array
+        Loss of each image, in the latest step and summed over steps.
     """
 
     def __init__(self, network: Network, size: int) -> None:
@@ -95,14 +66,15 @@ class MicroBatch:
         self.gradients = network.zeros()
         self.classes: Integers = np.zeros(size, np.intp)
         self.loss = np.zeros(size, np.float32)
+        self.losses = np.zeros(size, np.float32)
 
     def forward(self) -> None:
         """Submit the tasks from images to scores."""
         for i, layer in enumerate(self.network.layers):
             layer.forward(self.x[i], self.y[i], self.network.weights.get(i))
 
-    def backward(self, scale: float) -> lrt.Future[float]:
-        """Submit the tasks from scores to gradients; return the summed loss to come."""
+    def backward(self, scale: float) -> None:
+        """Submit the tasks from scores to gradients; add the losses to those of earlier steps."""
         scores = self.y[-1]
         softmax_cross_entropy_grad.submit(scores, self.classes, self.dy[-1], scale)
         for i in reversed(range(len(self.network.layers))):
@@ -110,7 +82,7 @@ class MicroBatch:
             layer = self.network.layers[i]
             layer.backward(self.x[i], self.y[i], self.dy[i], self.dx[i], weights, gradients)
         softmax_cross_entropy.submit(scores, self.classes, self.loss)
-        return summed.submit(self.loss)
+        axpy.submit(1.0, self.loss, self.losses)
 
 
 class Trainer:
@@ -126,6 +98,8 @@ class Trainer:
         Images in a mini-batch. What is left over at the end of an epoch sits that epoch out.
     micro_batches : int
         Into how many equal parts a mini-batch is cut.
+    replay : bool
+        Capture the graph from images to gradients once, and run it again in every step.
     """
 
     def __init__(
@@ -135,6 +109,7 @@ class Trainer:
         rng: np.random.Generator,
         batch: int,
         micro_batches: int,
+        replay: bool = False,
     ) -> None:
         self.network = network
         self.rng = rng
@@ -143,63 +118,84 @@ class Trainer:
         self.classes = data.classes
         self.steps = len(data) // batch
         self.micro = [MicroBatch(network, batch // micro_batches) for _ in range(micro_batches)]
+        self.graph: lrt.Captured | None = None
+        if replay:
+            with lrt.capture() as self.graph:
+                self._gradients()
 
     def epoch(self, rates: npt.NDArray[np.float64]) -> float:
         """Train once on every image, step i at learning rate rates[i]; return the mean loss."""
         order = self.rng.permutation(len(self.classes))[: self.steps * self.batch]
         corners = self.rng.integers(0, 2 * SHIFT + 1, (len(order), 2))
-        losses: list[lrt.Future[float]] = []
         for i, rate in enumerate(rates):
-            losses += self.step(order, corners, i * self.batch, float(rate))
-        return sum(loss.result() for loss in losses) / len(order)
+            self.step(order, corners, i * self.batch, float(rate))
+        return self.take_loss() / len(order)
 
-    def step(
-        self, order: Integers, corners: Integers, start: int, rate: float
-    ) -> list[lrt.Future[float]]:
-        """Submit one step on the images from `start` in order; return losses to come.
+    def step(self, order: Integers, corners: Integers, start: int, rate: float) -> None:
+        """Submit one step on the images from `start` in order.
 
         Parameters
         ----------
         order : array of int, (N,)
         corners : array of int, (N, 2)
-            How far each is moved, as for `digits.cut`.
+            How far each is moved: row and column of its first pixel, in images with a margin.
         start : int
         rate : float
             Learning rate.
         """
-        losses = []
         for micro in self.micro:
-            images, picked = micro.images, micro.classes
-            cut.submit(self.margined, self.classes, order, corners, start, images, picked)
-            start += len(picked)
-            micro.forward()
-            losses.append(micro.backward(1 / self.batch))
+            part = slice(start, start + len(micro.classes))
+            start = part.stop
+            collect.submit(
+                self.margined, self.classes, order[part], corners[part],
+                micro.images, micro.classes,
+            )  # fmt: skip
+        if self.graph is None:
+            self._gradients()
+        else:
+            self.graph.run()
         for i in reversed(self.network.weights):
-            gradient = reduced([micro.gradients[i].all for micro in self.micro])
             weights, velocity = self.network.weights[i].all, self.network.velocity[i].all
+            gradient = self.micro[0].gradients[i].all
             sgd.submit(weights, velocity, gradient, rate, MOMENTUM, DECAY)
-        return losses
+
+    def _gradients(self) -> None:
+        """Submit the tasks from images to gradients, whose sums the first micro-batch gets."""
+        for micro in self.micro:
+            micro.forward()
+            micro.backward(1 / self.batch)
+        for i in reversed(self.network.weights):
+            submit_sum([micro.gradients[i].all for micro in self.micro])
+
+    def take_loss(self) -> float:
+        """Wait for the steps so far; return the sum of their losses, and count anew."""
+        total = 0.0
+        for micro in self.micro:
+            lrt.wait(micro.losses)
+            total += float(micro.losses.sum(dtype=np.float64))
+            micro.losses[...] = 0
+        return total
 
 
-def reduced(parts: list[Floats]) -> Floats:
-    """Submit a tree of additions; return the part that comes to hold the sum of all."""
+def submit_sum(parts: list[Floats]) -> None:
+    """Submit a tree of additions, at whose end the first part holds the sum of all."""
     while len(parts) > 1:
         for total, part in zip(parts[::2], parts[1::2], strict=False):
-            add.submit(total, part)
+            axpy.submit(1.0, part, total)
         parts = parts[::2]
-    return parts[0]
 
 
 def evaluate(network: Network, data: Digits, size: int) -> int:
     """Return how many of the images the network gets right, `size` of them a task chain."""
-    hits = []
+    parts = []
     for start in range(0, len(data), size):
         classes = data.classes[start : start + size]
         micro = MicroBatch(network, len(classes))
         micro.images[...] = data.images[start : start + size]
         micro.forward()
-        hits.append(correct.submit(micro.y[-1], classes))
-    return sum(hit.result() for hit in hits)
+        parts.append((micro.y[-1], classes))
+    lrt.wait([scores for scores, _ in parts])
+    return sum(int((scores.argmax(axis=1) == classes).sum()) for scores, classes in parts)
 
 
 def one_cycle(steps: int, peak: float) -> npt.NDArray[np.float64]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import legato_rt as lrt
+from legato_rt.kernels.collect import collect
 
 pytest.importorskip("sklearn", reason="apps/train needs scikit-learn")
 
@@ -70,8 +71,8 @@ def test_micro_batches_do_not_change_a_step(app: Any) -> None:
         net = network.Network("small", np.random.default_rng(0))
         trainer = training.Trainer(net, data, np.random.default_rng(1), 30, micro_batches)
         with lrt.Runtime(workers=2):
-            losses = trainer.step(order, corners, 30, 0.1)
-            total = sum(loss.result() for loss in losses)
+            trainer.step(order, corners, 30, 0.1)
+            total = trainer.take_loss()
         moved.append((total, [block.all for block in net.weights.values()]))
     (one, whole), (other, parts) = moved
     assert one == pytest.approx(other, rel=1e-5)
@@ -103,12 +104,22 @@ def test_split_is_stratified_and_drawn_by_the_seed(app: Any) -> None:
     assert np.abs(np.bincount(test_0.classes) - whole / 5).max() < 1
 
 
+@pytest.mark.parametrize("options", [[], ["--executor", "serial"], ["--trace", "{tmp}/t.json"]])
+def test_same_bits_by_replay(
+    app: Any, serial_weights: bytes, options: list[str], tmp_path: Path
+) -> None:
+    options = [option.format(tmp=tmp_path) for option in options]
+    assert weights_after_an_epoch(app, "--replay", *options) == serial_weights
+
+
 def test_moved_digits_are_cut_out_whole(app: Any) -> None:
     digits = importlib.import_module("apps.train.digits")
     image = np.arange(1, 65, dtype=np.float32).reshape(1, 8, 8, 1)
     corners = np.array([[1, 1], [0, 1], [1, 2]])
-    out = np.empty((3, 8, 8, 1), np.float32)
-    digits.cut(digits.with_margin(image), np.zeros(3, np.intp), corners, out)
+    out, labels = np.empty((3, 8, 8, 1), np.float32), np.empty(3, np.intp)
+    margined, classes = digits.with_margin(image), np.array([7])
+    collect(margined, classes, np.zeros(3, np.intp), corners, out, labels)
+    np.testing.assert_array_equal(labels, 7)
     np.testing.assert_array_equal(out[0], image[0])
     np.testing.assert_array_equal(out[1, 1:], image[0, :-1])
     np.testing.assert_array_equal(out[1, 0], 0)
