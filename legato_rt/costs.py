@@ -45,8 +45,13 @@ class Call(Protocol):
     def task(self) -> Task[..., Any]:
         """What it runs."""
 
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any] | None
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """Its positional arguments."""
+
+    @property
+    def kwargs(self) -> dict[str, Any] | None:
+        """Its other arguments."""
 
 
 class Recorded(Protocol):

@@ -10,23 +10,17 @@ from typing import Any
 
 from legato_rt import context
 from legato_rt.arguments import ATOM, FUTURE, KINDS
-from legato_rt.equipment import choose_machine, close_slots, open_slots
+from legato_rt.assembly import assemble
 from legato_rt.errors import ClosedError
-from legato_rt.executor import executor_class
 from legato_rt.future import FINISHED, Future, deliver, is_delivered
-from legato_rt.invariants import CheckedScheduler
-from legato_rt.ledger import Ledger
-from legato_rt.lending import Deadline, Lending
+from legato_rt.lending import Deadline
 from legato_rt.node import Node, Scope, Site, refuse_foreign, search
+from legato_rt.objective import Objective, make_objective
 from legato_rt.placement import Plan
-from legato_rt.policy import make_policy
 from legato_rt.policy.base import Policy
 from legato_rt.replay import chunk_task, replay_task
 from legato_rt.report import Report
-from legato_rt.residence import Residence
-from legato_rt.scheduler import Scheduler
 from legato_rt.settings import Settings
-from legato_rt.strict import Guard
 from legato_rt.task import DEFAULTS, Options, Task
 from legato_rt.trace import Trace
 
@@ -47,7 +41,8 @@ class Runtime:
     devices : str or iterable of str, optional
         Names or kinds of the devices to use; by default all real ones.
     policy : str or Policy, optional
-        Which ready task a worker gets next: ``"steal"`` or ``"fifo"``, or a policy of your own.
+        Which ready task a worker gets next, by name or as an object of your own; by default
+        ``"steal"`` on a CPU alone, and what serves the objective where devices differ.
     executor : str, optional
         ``"threads"``, or ``"serial"`` to run every submit on the spot.
     reproducible : bool, optional
@@ -60,6 +55,13 @@ class Runtime:
         Keep a record of every body that runs, in `trace`.
     memory_limit : int or str, optional
         Bytes that each device with a memory of its own may hold, for instance ``"512MiB"``.
+    objective : str or Objective, optional
+        What policies that predict aim at: ``"time"``, ``"energy"``, ``"balanced"``, ``"edp"``,
+        ``"ed2p"``, or an `Objective`.
+    power_cap_w : float, optional
+        What the machine may draw at any time, in the terms of its power model.
+    costs : str, optional
+        File of learned costs; ``"auto"`` for this machine's own, ``"off"`` to keep none.
     validate : bool, optional
         Check the scheduler's invariants after every step; slow, for tests.
 
@@ -84,6 +86,9 @@ class Runtime:
         strict: bool | None = None,
         trace: bool | None = None,
         memory_limit: int | str | None = None,
+        objective: str | Objective | None = None,
+        power_cap_w: float | None = None,
+        costs: str | None = None,
         validate: bool = False,
     ) -> None:
         settings = Settings.load(
@@ -95,40 +100,35 @@ class Runtime:
             strict=strict,
             trace=trace,
             memory_limit=memory_limit,
+            objective=objective if not isinstance(objective, Objective) else None,
+            power_cap_w=power_cap_w,
+            costs=costs,
         )
-        self._assemble(
-            settings, policy if isinstance(policy, Policy) else settings.policy, validate
-        )
+        if not isinstance(objective, Objective):
+            objective = make_objective(settings.objective)
+        given = policy if isinstance(policy, Policy) else None
+        self._open(settings, given, objective, validate)
         context.open_runtimes.append(self)
 
-    def _assemble(self, settings: Settings, policy: str | Policy, validate: bool) -> None:
-        chosen = executor_class(settings.executor)
+    def _open(
+        self, settings: Settings, policy: Policy | None, objective: Objective, validate: bool
+    ) -> None:
+        self.runtime = self
         self.reproducible = settings.reproducible
         self.strict = settings.strict
         self.keeps_trace = settings.trace
         self.memory_limit_bytes = settings.memory_limit
-        chosen_policy = make_policy(policy)
-        self.machine = choose_machine(settings)
-        self._accepts = {d.name: d.accepts for d in self.machine.devices}
-        self._slots = open_slots(self.machine)
-        limits = {s.name: self.memory_limit_bytes for s in self._slots if s.has_memory}
-        self._residence = Residence(limits) if limits else None
-        scheduler = CheckedScheduler if validate else Scheduler
-        self.scheduler = scheduler(
-            chosen_policy,
-            [slot.device.name for slot in self._slots],
-        )
-        self._guard = Guard(self.scheduler.graph) if settings.strict else None
-        self.runtime = self
+        self._parts = parts = assemble(self, settings, policy, objective, validate)
+        self.machine = parts.machine
+        self.scheduler = parts.scheduler
+        self.executor = parts.executor
+        self.lending = parts.lending
+        self._guard = parts.guard
         self._root = Scope(self, None)
         self._plans: dict[Task[..., Any], Plan] = {}
         self._numbers = itertools.count()
         self._state = "open"
         self._tokens: list[Any] = []
-        self.executor = chosen(self, self.scheduler, self._slots)
-        self.lending = Lending(self.executor, self._guard)
-        self._ledger = Ledger(self.executor, self.machine, settings.trace)
-        self.executor.start()
 
     # -- life -------------------------------------------------------------------------------
 
@@ -172,9 +172,7 @@ class Runtime:
             self._state = "closed"
             if self in context.open_runtimes:
                 context.open_runtimes.remove(self)
-            self.executor.stop()
-            close_slots(self._slots)
-            self._ledger.close()
+            self._parts.close()
 
     def _drain(self, cancel: bool) -> None:
         if cancel:
@@ -236,6 +234,8 @@ class Runtime:
         with executor.lock:
             if self._state != "open":
                 self._refuse(node)
+            if executor.timed:
+                executor.tick()
             scheduler.submit(node, futures, data)
             if scheduler.wakes:
                 executor.obey()
@@ -280,7 +280,7 @@ class Runtime:
         return plan if plan is not None and plan.source is task.variants else self._plan(task)
 
     def _plan(self, task: Task[..., Any]) -> Plan:
-        plan = Plan(task, self._accepts, self.reproducible, self._residence)
+        plan = Plan(task, self._parts.accepts, self.reproducible, self._parts.residence)
         self._plans[task] = plan
         return plan
 
@@ -381,8 +381,8 @@ class Runtime:
     @property
     def trace(self) -> Trace:
         """One record for each body that ran; needs ``trace=True``."""
-        return self._ledger.trace()
+        return self._parts.ledger.trace()
 
     def report(self) -> Report:
         """Time, work per task and device, and energy with its source, up to now."""
-        return self._ledger.report()
+        return self._parts.ledger.report()

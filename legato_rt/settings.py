@@ -23,12 +23,15 @@ class Settings:
 
     workers: int | None = None
     devices: tuple[str, ...] | None = None
-    policy: str = "steal"
+    policy: str | None = None
     executor: str = "threads"
     reproducible: bool = False
     strict: bool = False
     trace: bool = False
     memory_limit: int | None = None
+    objective: str = "time"
+    power_cap_w: float | None = None
+    costs: str = "auto"
 
     @classmethod
     def load(cls, **given: Any) -> Settings:
@@ -83,6 +86,12 @@ def _parse(name: str, text: str, source: str) -> Any:
         if not re.fullmatch(r"-?\d+", text):
             raise SettingError(f"{source}={text!r}: a whole number of workers is needed")
         return _check(name, int(text), source)
+    if name == "power_cap_w":
+        try:
+            number = float(text)
+        except ValueError as error:
+            raise SettingError(f"{source}={text!r}: a number of watts is needed") from error
+        return _check(name, number, source)
     if name in _FLAGS:
         if text.lower() not in _TRUTH:
             raise SettingError(f"{source}={text!r}: 1 or 0 is needed")
@@ -109,6 +118,10 @@ def _check(name: str, value: Any, source: str) -> Any:
     if name == "workers":
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 4096:
             raise SettingError(f"{source}: workers is a whole number from 1 to 4096, not {value!r}")
+    elif name == "power_cap_w":
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+            raise SettingError(f"{source}: power_cap_w is a number of watts, not {value!r}")
+        return float(value)
     elif name == "devices":
         names = value.split(",") if isinstance(value, str) else list(value)
         if not names or not all(isinstance(n, str) and n.strip() for n in names):

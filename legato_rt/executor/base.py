@@ -9,10 +9,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 from legato_rt.arguments import ATOM, KINDS, resolve
 from legato_rt.backend import Session
+from legato_rt.costs import CostModel
 from legato_rt.errors import DeviceError, LegatoError, TaskError
 from legato_rt.executor.transfers import Transfers
 from legato_rt.future import Callback, Future
@@ -24,7 +25,7 @@ from legato_rt.ownership import own_value
 from legato_rt.placement import Plan
 from legato_rt.scheduler import Scheduler
 from legato_rt.strict import explain_write, shielded
-from legato_rt.task import Variant
+from legato_rt.task import Task, Variant
 
 logger = logging.getLogger(__name__)
 clock = time.perf_counter_ns
@@ -61,6 +62,14 @@ class Slot:
     direct: bool
     has_memory: bool
     turn: contextlib.AbstractContextManager[Any]
+
+
+class _Call(NamedTuple):
+    """A call as a cost model sees it."""
+
+    task: Task[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] | None
 
 
 class Refused(DeviceError):
@@ -133,6 +142,10 @@ class Executor(ABC):
         Guards the scheduler; held for every call of it.
     workers : list of Worker
         All that ever ran bodies.
+    timed : bool
+        Whether the policy predicts: it is told the time before each call of the scheduler.
+    costs : CostModel or None
+        What learns from bodies that ran.
     inline : bool
         Whether the caller of the scheduler must call `submitted` for anything to run.
     """
@@ -146,6 +159,8 @@ class Executor(ABC):
         self.strict: bool = runtime.strict
         self.lock = Lock()
         self.transfers = _transfers(self, runtime)
+        self.timed = scheduler.timed
+        self.costs: CostModel | None = None
         self._plain = not self.strict and self.transfers is None
         self.workers: list[Worker] = []
 
@@ -195,11 +210,13 @@ class Executor(ABC):
         worker.log.append((node.seq, node.plan, variant, slot.index, start, stop, failure is None))
         if len(worker.log) >= FOLD_AT and not self.runtime.keeps_trace:
             worker.fold()
-        del args, kwargs
         # A body that waited may have come back on another slot.
         index = worker.slot.index  # type: ignore[union-attr]
         scheduler = self.scheduler
         with self.lock:
+            if self.timed:
+                self.tick()
+                self._observe(node, variant, slot, args, kwargs, stop - start, failure)
             if failure is None:
                 following = scheduler.finish(node, value, index, onward)
             elif isinstance(failure.__cause__, Refused) and scheduler.retreat(node, index):
@@ -244,6 +261,26 @@ class Executor(ABC):
             if transfers is not None:
                 transfers.leave_device(node, pinned)
 
+    def tick(self) -> None:
+        """Tell a policy that predicts what time it is; the lock is held."""
+        self.scheduler.policy.now = time.monotonic()
+
+    def _observe(
+        self,
+        node: Node,
+        variant: Variant,
+        slot: Slot,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any] | None,
+        spent_ns: int,
+        failure: LegatoError | None,
+    ) -> None:
+        """Let the cost model learn from a body that returned; the lock is held."""
+        if failure is None and self.costs is not None:
+            point = node.placed.point if node.placed is not None else ""
+            call = _Call(node.task, args, kwargs)
+            self.costs.observe(call, slot.device, variant, point, 1, spent_ns / 1e9)
+
     def totals(self) -> Totals:
         """What all workers did so far, by task and worker."""
         totals: Totals = {}
@@ -262,6 +299,8 @@ class Executor(ABC):
     def step(self) -> Iterator[Scheduler]:
         """Call the scheduler, from anywhere but a worker, and obey it."""
         with self.lock:
+            if self.timed:
+                self.tick()
             yield self.scheduler
             self.obey()
             completed = self.take_completed()

@@ -38,6 +38,8 @@ class SerialExecutor(Executor):
     def _run_slot(self, slot: Slot) -> bool:
         """Run what one slot finds to do; false if that is nothing."""
         with self.lock:
+            if self.timed:
+                self.tick()
             node = self.scheduler.next(slot.index)
             self.obey()
             completed = self.take_completed()

@@ -117,6 +117,8 @@ class ThreadsExecutor(Executor):
                         return
                     if self._returning and worker.slot is not None:
                         self._give_way(worker)
+                    if self.timed:
+                        self.tick()
                     if worker.slot is not None:
                         node = self.scheduler.next(worker.slot.index)
                         self.obey()
@@ -158,6 +160,8 @@ class ThreadsExecutor(Executor):
         if worker.depth >= MAX_DEPTH or worker.slot is None or not isinstance(node, Node):
             return False
         with self.lock:
+            if self.timed:
+                self.tick()
             if not self.scheduler.take(node, worker.slot.index):
                 return False
         self.run(worker, node, onward=False)

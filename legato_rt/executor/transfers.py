@@ -10,7 +10,7 @@ import contextlib
 import functools
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,7 @@ class Transfers:
         self._keeps_trace = keeps_trace
         self.copies: list[Copy] = []
         self.copied_bytes: dict[str, int] = {}
+        self._copied_ns = 0
 
     def enter_host(self, node: Node, args: Sequence[Any], kwargs: Mapping[str, Any] | None) -> None:
         """Bring home what a body on the CPU uses."""
@@ -240,11 +241,23 @@ class Transfers:
     def _memory(self, replica: Replica) -> DeviceMemory:
         return self._memories[replica.memory.name][0]
 
+    @property
+    def devices(self) -> Container[str]:
+        """Devices with a memory of their own."""
+        return self._memories
+
+    def bytes_per_s(self) -> float | None:
+        """How fast copies have been, once there were enough to tell."""
+        if self._copied_ns < 1_000_000:
+            return None
+        return sum(self.copied_bytes.values()) / self._copied_ns * 1e9
+
     @contextlib.contextmanager
     def _timed(self, what: str, replica: Replica) -> Iterator[None]:
         start = clock()
         yield
         copy = Copy(what, replica.memory.name, replica.nbytes, start, clock())
+        self._copied_ns += copy.stop_ns - copy.start_ns
         self.copied_bytes[what] = self.copied_bytes.get(what, 0) + replica.nbytes
         if self._keeps_trace:
             self.copies.append(copy)
