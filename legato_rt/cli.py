@@ -27,6 +27,7 @@ import legato_rt
 from legato_rt.backend import backends
 from legato_rt.errors import SettingError
 from legato_rt.machine import Device, Machine
+from legato_rt.metering import Meters, meter_drivers
 from legato_rt.policy import POLICIES
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
@@ -67,22 +68,40 @@ def _root(
 def devices(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the devices of this machine, and what keeps others from being used."""
+    """Show the devices of this machine and its meters, and what keeps others from being used."""
     try:
         found = Machine.discover().devices
         problems = {kind: list(driver.problems()) for kind, driver in backends().items()}
+        meters = _meters(found)
+        unmetered = {driver.name: list(driver.problems()) for driver in meter_drivers()}
     except SettingError as error:
         _quit(str(error), FAILED)
     if as_json:
-        typer.echo(
-            json.dumps({"devices": [_as_json(d) for d in found], "problems": problems}, indent=2)
-        )
+        shown = {
+            "devices": [_as_json(d) for d in found],
+            "problems": problems,
+            "meters": meters,
+            "meter_problems": unmetered,
+        }
+        typer.echo(json.dumps(shown, indent=2))
         return
     rows = [(d.name, d.kind, str(d.workers), _detail(d)) for d in found]
     _print_table(("device", "kind", "workers", "detail"), rows)
     for kind in sorted(problems):
         for problem in problems[kind]:
             typer.echo(f"{kind}: {problem}")
+    for name, covered in meters.items():
+        typer.echo(f"meter {name}: measures {', '.join(covered)}")
+    for name, texts in unmetered.items():
+        for text in texts:
+            typer.echo(f"meter {name}: {text}")
+
+
+def _meters(found: Sequence[Device]) -> dict[str, list[str]]:
+    """The meters that count now, with the devices that they cover."""
+    meters = Meters.open(found)
+    meters.close()
+    return {m.meter: list(m.devices) for m in meters.measurements() if m.devices}
 
 
 def _as_json(device: Device) -> dict[str, Any]:

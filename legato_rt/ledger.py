@@ -7,6 +7,7 @@ import time
 from legato_rt.errors import UsageError
 from legato_rt.executor.base import Executor
 from legato_rt.machine import Machine
+from legato_rt.metering import Meters
 from legato_rt.report import Report, summarise
 from legato_rt.trace import Record, Trace
 
@@ -18,12 +19,14 @@ class Ledger:
         self._executor = executor
         self._machine = machine
         self._keeps_trace = keeps_trace
+        self._meters = Meters.open(machine.devices)
         self._opened = time.perf_counter()
         self._closed: float | None = None
 
     def close(self) -> None:
-        """Stop the clock."""
+        """Stop the clock and the meters."""
         self._closed = time.perf_counter()
+        self._meters.close()
 
     def trace(self) -> Trace:
         """All records; raises `UsageError` if they were not kept."""
@@ -46,7 +49,8 @@ class Ledger:
             by_device[place] = _plus(by_device.get(place, _NOTHING), more)
         end = self._closed if self._closed is not None else time.perf_counter()
         coarse = self._executor.scheduler.graph.registry.coarse
-        return summarise(end - self._opened, self._machine.devices, by_device, coarse)
+        meters = self._meters.measurements()
+        return summarise(end - self._opened, self._machine.devices, by_device, coarse, meters)
 
 
 _NOTHING = (0, 0, 0)

@@ -107,7 +107,7 @@ def test_a_report_adds_up() -> None:
     report = summarise(2.0, MACHINE.devices[:2], totals, coarse=3)
     assert report.tasks == 16
     assert report.coarse == 3
-    assert report.kinds[0] == KindRow("axpy", "cpu", 1, 0, 1.0)
+    assert report.kinds[0] == KindRow("axpy", "cpu", 1, 0, 1.0, lrt.Reading(10.0, "modelled"))
     cpu, opencl = report.devices
     assert (cpu.busy_s, opencl.busy_s) == (3.0, 0.5)
     # Four workers for two seconds, of which three seconds of work.
@@ -121,7 +121,8 @@ def test_a_report_is_readable() -> None:
     lines = str(summarise(2.0, MACHINE.devices[::3], totals, coarse=3)).splitlines()
     assert lines[0].startswith("10 tasks in 2.000 s, ")
     assert "(modelled)" in lines[0]
-    assert lines[1].split() == ["gemm", "cpu", "10", "x", "200.0", "us", "(2", "failed)"]
+    row = ["gemm", "cpu", "10", "x", "200.0", "us", "0.02", "J", "(modelled)", "(2", "failed)"]
+    assert lines[1].split() == row
     assert lines[2].startswith("  cpu: 4 workers, 0% busy")
     assert lines[3].startswith("  simulated (simulated): 1 workers, 0% busy")
     assert lines[4] == "  3 views were ordered more than needed"
