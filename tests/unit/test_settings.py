@@ -20,6 +20,9 @@ OTHER: dict[str, tuple[Any, str]] = {
     "strict": (True, "yes"),
     "trace": (True, "True"),
     "memory_limit": (512 << 20, "512MiB"),
+    "objective": ("energy", "energy"),
+    "power_cap_w": (120.5, "120.5"),
+    "costs": ("costs.json", "costs.json"),
 }
 NAMES = [field.name for field in fields(Settings)]
 
@@ -160,7 +163,7 @@ def test_a_variable_that_cannot_be_used(
     [
         ("workers = 'two'", r"workers in legato_rt\.toml: workers is a whole number"),
         ("strict = 1", r"strict in legato_rt\.toml"),
-        ("worker = 2", "unknown setting 'worker'; known are devices, executor"),
+        ("worker = 2", "unknown setting 'worker'; known are costs, devices, executor"),
         ("workers = ", "is not valid TOML"),
         ("[table]\nworkers = 2", "unknown setting 'table'"),
     ],
@@ -186,7 +189,7 @@ def test_a_file_that_cannot_be_read_is_named(alone: Path) -> None:
     [
         ({"policy": "none"}, r"policy 'none' is none of .*fifo.*steal"),
         ({"executor": "none"}, r"executor 'none' is none of serial.*threads"),
-        ({"devices": "none"}, "no device 'none' on this machine"),
+        ({"devices": "none"}, "no device 'none': there are drivers for cpu"),
     ],
 )
 def test_a_name_that_is_unknown_is_refused_with_those_that_are(
