@@ -51,17 +51,20 @@ __all__ = [
 ]
 
 
+NEVER = 1 << 62
+
+
 class LegatoError(Exception):
     """Base of everything legato_rt raises on purpose.
 
     Attributes
     ----------
-    delivered : bool
-        Whether the program has seen it; failures that it has not seen are raised when the runtime
-        closes.
+    delivered : int
+        When the program saw it, counted in submits; `NEVER` before that. Failures that it has not
+        seen are raised when the runtime closes.
     """
 
-    delivered = False
+    delivered = NEVER
 
 
 class UsageError(LegatoError):
@@ -195,7 +198,7 @@ class DeviceLost(DeviceError):
 class CancelledError(LegatoError, concurrent.futures.CancelledError):
     """The task was cancelled before it started."""
 
-    delivered = True  # whoever cancelled it knows
+    delivered = -1  # whoever cancelled it knows
 
 
 class InternalError(LegatoError):

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Generator
 from typing import Any, Generic, TypeVar, cast
 
-from legato_rt.errors import DependencyError, LegatoError
+from legato_rt.errors import NEVER, DependencyError, LegatoError
 
 R = TypeVar("R")
 
@@ -62,7 +62,7 @@ class Future(Generic[R]):
             runtime.wait_for(self, timeout)
         if self.state == FINISHED:
             return None
-        deliver(self.value)
+        deliver(self.value, runtime.moment())
         if self.state == CANCELLED:
             raise self.value
         return cast(BaseException, self.value)
@@ -123,17 +123,23 @@ class Future(Generic[R]):
         )
 
 
-def deliver(error: BaseException) -> None:
-    """Note that the program has seen a failure, so that it is not raised again at the end."""
+def deliver(error: BaseException, moment: int) -> None:
+    """Note when the program saw a failure, so that it is not raised again at the end.
+
+    Parameters
+    ----------
+    moment : int
+        A number of the runtime's count of submits, taken now.
+    """
     if isinstance(error, DependencyError):
         for root in error.roots:
-            deliver(root)
-    elif isinstance(error, LegatoError):
-        error.delivered = True
+            deliver(root, moment)
+    elif isinstance(error, LegatoError) and error.delivered == NEVER:
+        error.delivered = moment
 
 
-def is_delivered(error: BaseException) -> bool:
-    """Whether the program has seen a failure; it caused a cancellation itself."""
+def is_delivered(error: BaseException, before: int = NEVER) -> bool:
+    """Whether the program has seen a failure, and saw it before a certain submit."""
     if isinstance(error, DependencyError):
-        return all(is_delivered(root) for root in error.roots)
-    return not isinstance(error, LegatoError) or error.delivered
+        return all(is_delivered(root, before) for root in error.roots)
+    return not isinstance(error, LegatoError) or error.delivered < before

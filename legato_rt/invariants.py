@@ -55,9 +55,9 @@ class CheckedScheduler(Scheduler):
         self.check()
         return following
 
-    def cancel(self, node: Node) -> bool:
+    def cancel(self, node: Node, moment: int = -1) -> bool:
         """See `Scheduler.cancel`."""
-        cancelled = super().cancel(node)
+        cancelled = super().cancel(node, moment)
         self.check()
         return cancelled
 

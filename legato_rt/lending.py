@@ -65,7 +65,7 @@ class Lending:
             with self.executor.lock:
                 failed = self.graph.failures(item, scope)
             for node in failed:
-                deliver(node.value)
+                deliver(node.value, scope.runtime.moment())
                 raise node.value
         self.reclaim()
 
@@ -83,7 +83,7 @@ class Lending:
         node.add_done_callback(lambda _: self._open(granted))
         self.futures([granted], Deadline(), "the data")
         if node.state >= FINISHED:
-            deliver(node.value)
+            deliver(node.value, scope.runtime.moment())
             raise node.value
         self.reclaim(item)
         self.bring_home(item, direction)

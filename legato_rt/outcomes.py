@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from legato_rt.arguments import holds
 from legato_rt.errors import CancelledError, DependencyError, LegatoError, TaskError
 from legato_rt.future import CANCELLED, FAILED, FINISHED, deliver, is_delivered
 from legato_rt.node import Node, Scope
@@ -22,11 +23,11 @@ def join(node: Node, scope: Scope) -> None:
         node.value = scope.error
     elif failures:
         for error in failures:
-            deliver(error)
+            deliver(error, node.seq)
         node.value = TaskError(
             f"{len(failures)} of the tasks that {node.title} (submitted at {node.where}) "
             f"submitted failed, and its body did not ask for their results; first: {failures[0]}",
-            task=node.task.name,
+            task=node.options.name or node.task.name,
             where=node.where,
             variant=node.variant.name if node.variant is not None else "?",
             device="?",
@@ -45,10 +46,11 @@ def let_go(node: Node) -> None:
     node.kwargs = None
 
 
-def cancelled(node: Node) -> None:
+def cancelled(node: Node, moment: int = -1) -> None:
     """End a node that was cancelled before it started."""
     node.state = CANCELLED
     node.value = CancelledError(f"{node.title} (submitted at {node.where}) was cancelled")
+    node.value.delivered = moment
     let_go(node)
 
 
@@ -72,3 +74,13 @@ def doomed(node: Node) -> None:
         tuple(roots.values()),
     )
     node.value.__cause__ = next(iter(roots.values()))
+
+
+def is_past(failed: Node, node: Node) -> bool:
+    """Whether the program knew of a failure when it submitted a node that shares data with it.
+
+    What became of the data is then the program's own business; a value that does not exist is not.
+    """
+    if not is_delivered(failed.value, before=node.seq):
+        return False
+    return not any(holds(a, failed) for a in (*node.args, *(node.kwargs or {}).values()))

@@ -149,7 +149,7 @@ class Runtime:
         failures = [f for f in self._root.failures if not is_delivered(f)]
         if error is None and failures:
             for failure in failures:
-                deliver(failure)
+                deliver(failure, self.moment())
             raise ExceptionGroup(f"{len(failures)} tasks failed", failures)
 
     def close(self, cancel: bool = False) -> None:
@@ -348,6 +348,10 @@ class Runtime:
         """
         self.lending.check_plain_call(task, args, kwargs, self._scope())
 
+    def moment(self) -> int:
+        """Now, on the count of submits."""
+        return next(self._numbers)
+
     def wait_for(self, future: Future[Any], timeout: float | None) -> None:
         """Return when a future is done; what `Future.result` calls."""
         self.lending.futures([future], Deadline(timeout), repr(future))
@@ -366,7 +370,7 @@ class Runtime:
     def cancel(self, node: Node) -> bool:
         """Cancel a node that has not started; what `Future.cancel` calls."""
         with self.executor.step() as scheduler:
-            return scheduler.cancel(node)
+            return scheduler.cancel(node, self.moment())
 
     def add_callback(self, node: Node, callback: Callable[[Future[Any]], object]) -> None:
         """What `Future.add_done_callback` calls."""

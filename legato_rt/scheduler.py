@@ -36,7 +36,7 @@ from legato_rt.future import (
 )
 from legato_rt.graph import Graph, doom, edge
 from legato_rt.node import Node, Scope
-from legato_rt.outcomes import cancelled, doomed, join, let_go
+from legato_rt.outcomes import cancelled, doomed, is_past, join, let_go
 from legato_rt.parking import Parking, Pool
 from legato_rt.placement import HOST
 from legato_rt.policy.base import Policy
@@ -102,7 +102,7 @@ class Scheduler:
             except LegatoError as error:
                 # The edges found so far keep the order of others: they are released in turn.
                 node.value = error
-                deliver(error)
+                deliver(error, node.seq)
                 if not node.waiting:
                     self._over(node, -1, False)
                 raise
@@ -124,6 +124,8 @@ class Scheduler:
         self._start(node, worker)
         pool = parking.pool_of[worker]
         if pool.idle:
+            if worker in pool.idle:
+                pool.idle.remove(worker)  # it looked without being woken
             self._wake_next(pool)
         return node
 
@@ -194,8 +196,13 @@ class Scheduler:
         self._ready(node, worker)
         return True
 
-    def cancel(self, node: Node) -> bool:
+    def cancel(self, node: Node, moment: int = -1) -> bool:
         """Cancel a node that has not started; what depends on it fails.
+
+        Parameters
+        ----------
+        moment : int
+            When, on the count of submits.
 
         Returns
         -------
@@ -203,7 +210,7 @@ class Scheduler:
             Whether the node is cancelled now.
         """
         if node.state in (WAITING, READY):
-            cancelled(node)
+            cancelled(node, moment)
             if node.waiting:
                 # Its edges keep the order of others: they are released when it would have started.
                 self._notify(node)
@@ -313,7 +320,7 @@ class Scheduler:
         return follower
 
     def _rouse(self) -> None:
-        """Wake whoever has work now: what a policy holds back may change whenever a node is over."""
+        """Wake whoever has work now: what a policy held back may go when a node is over."""
         for pool in self.parking.pools.values():
             for worker in [w for w in pool.idle if self.policy.has_work(w)]:
                 self.parking.wake(worker)
@@ -329,7 +336,7 @@ class Scheduler:
             self.graph.unlink(node, True)
             node.accesses = None
         for other in node.successors or ():
-            if other.state == WAITING:
+            if other.state == WAITING and not is_past(node, other):
                 doom(other, node)
         if node.state == FAILED and not isinstance(node.value, DependencyError):
             node.parent.failures.append(node.value)

@@ -207,6 +207,7 @@ class ThreadsExecutor(Executor):
                     slot.index
                 ):
                     self.scheduler.occupy(slot.index)
+                    self.obey()
                     self._retire(self._holders[slot.index])
                     self._hold(worker, slot)
                     return
