@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from legato_rt.order.arrays import Floats
 
 MOST = 5000
 """How many tasks that were not foreseen are planned at once."""
+TOLERANCE = 0.1
+"""A task that ends at another time than it was due, by this share of the plan, makes it wrong."""
+AHEAD = 8
+"""How many ready tasks a waiting worker looks at for one to put in between."""
 
 
 @dataclass(slots=True)
@@ -43,12 +48,48 @@ class Book:
     ----------
     length_s : float
         Of the plan that was made last.
+    whole : bool
+        Whether all that planned nodes wait for is planned before them.
     """
 
     def __init__(self, workers: int) -> None:
         self.entries: dict[Node, Entry] = {}
         self.orders: list[deque[Node]] = [deque() for _ in range(workers)]
         self.length_s = 0.0
+        self.whole = True
+        self._since = 0
+        self._until = [0.0] * workers
+        self._ready: list[list[tuple[float, int, Node]]] = [[] for _ in range(workers)]
+
+    def now_ready(self, node: Node) -> int:
+        """Queue a node with its worker, which is returned."""
+        entry = self.entries[node]
+        heapq.heappush(self._ready[entry.worker], (entry.start_s, node.seq, node))
+        return entry.worker
+
+    def next(self, worker: int, now: float) -> Node | None:
+        """What a worker may start now: the next node, or one that is done before that is due."""
+        ready = self._ready[worker]
+        while ready and ready[0][2].state != READY:
+            heapq.heappop(ready)
+        if not ready or not self.whole:
+            return ready[0][2] if ready else None
+        due = self._due(worker)
+        for _, _, node in heapq.nsmallest(AHEAD, ready):
+            if node.state != READY:
+                continue
+            if node is due or now + self.entries[node].seconds[worker] <= self.entries[due].start_s:
+                return node
+        return None
+
+    def _due(self, worker: int) -> Node:
+        """The first node in a worker's order that did not start."""
+        order = self.orders[worker]
+        while order[0].state >= RUNNING:
+            over = order.popleft()
+            if over.state > RUNNING:
+                self.entries.pop(over, None)
+        return order[0]
 
     def add(
         self, nodes: Sequence[Node], dag: Dag, seconds: Floats, schedule: Schedule, since: float
@@ -66,17 +107,30 @@ class Book:
         self.length_s = schedule.makespan_s
         self._sort(nodes)
 
-    def append(self, root: Node, times: dict[Node, list[float]], now: float) -> None:
-        """Plan what hangs on a node and was not foreseen, after what each worker has to do."""
+    def over(self, node: Node, now: float) -> None:
+        """Take out a node that has run; renew the plan if it has become wrong.
+
+        Never before a quarter of the plan was carried out, so that renewing costs little in all.
+        """
+        entry = self.entries.pop(node, None)
+        if entry is None:
+            return
+        self._since += 1
+        departed = abs(now - entry.finish_s) > TOLERANCE * self.length_s
+        if departed and self._since > len(self.entries) // 4:
+            self._since = 0
+            self._renew(now)
+
+    def append(self, times: dict[Node, list[float]], now: float) -> None:
+        """Plan nodes that were not foreseen, after what each worker has to do."""
+        self.whole = False
         nodes = list(times)
         index = {node: i for i, node in enumerate(nodes)}
         edges = [(i, index[n]) for i, node in enumerate(nodes) for n in _after(node) if n in index]
         dag = Dag.from_edges(len(nodes), [a for a, _ in edges], [b for _, b in edges])
         seconds = np.array(list(times.values()))
-        free = [0.0] * len(self.orders)
-        for entry in self.entries.values():
-            free[entry.worker] = max(free[entry.worker], entry.finish_s - now)
-        self.add(nodes, dag, seconds, heft(dag, seconds, available_s=free), now)
+        available = [max(until - now, 0.0) for until in self._until]
+        self.add(nodes, dag, seconds, heft(dag, seconds, available_s=available), now)
 
     def behind(self, root: Node) -> list[Node]:
         """A node and the waiting ones that hang on it and are not planned."""
@@ -89,7 +143,7 @@ class Book:
                     look.append(node)
         return list(found)
 
-    def renew(self, now: float) -> None:
+    def _renew(self, now: float) -> None:
         """Plan anew, in the same order, what is not ready yet."""
         nodes = [node for node in self.entries if node.state == WAITING]
         if not nodes:
@@ -116,6 +170,7 @@ class Book:
         self.length_s = schedule.makespan_s
         for waiting in self.orders:
             waiting.clear()
+        self._until = [0.0] * len(self.orders)
         self._sort(n for n in self.entries if n.state in (WAITING, READY))
 
     def _postpone(self, now: float, available: Floats) -> None:
@@ -130,7 +185,9 @@ class Book:
 
     def _sort(self, nodes: Iterable[Node]) -> None:
         for node in sorted(nodes, key=lambda n: self.entries[n].start_s):
-            self.orders[self.entries[node].worker].append(node)
+            entry = self.entries[node]
+            self.orders[entry.worker].append(node)
+            self._until[entry.worker] = max(self._until[entry.worker], entry.finish_s)
 
 
 def _after(node: Node) -> list[Node]:

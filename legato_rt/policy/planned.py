@@ -1,13 +1,14 @@
 """Base of the policies that plan a whole graph before it runs.
 
-Each planned task waits for its own worker.  The worker keeps to the order of the plan: while the
-next task is not ready it takes others only if they will be done before that one is due, so that a
-task on the critical path does not find its worker busy.  What was not foreseen is planned when the
-first task that it hangs on becomes ready; a single task is placed where it is done first and goes
-ahead of waiting.
+Each planned task waits for its own worker.  If the whole graph was known, the worker keeps to the
+order of the plan: while the next task is not ready it takes others only if they will be done before
+that one is due, so that a task on the critical path does not find its worker busy.
 
-When a task ends at another time than it was due, by more than `TOLERANCE` of the plan's length,
-what is not ready yet is planned anew in the same order.
+What was not foreseen is planned when the first task that it hangs on becomes ready, and from then
+on workers never wait for a task that is not ready.  A single task is placed where it is done first.
+
+When tasks end at other times than they were due, what is not ready yet is planned anew in the same
+order.
 
 Nobody waits for ever: of the planned tasks that are not over, the one with the earliest start is
 first in its worker's order, and all that it needs is over, so that it is ready.
@@ -17,21 +18,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from itertools import islice
 
 import numpy as np
 
-from legato_rt.future import READY, RUNNING
+from legato_rt.future import READY
 from legato_rt.node import Node
 from legato_rt.order import Dag, Links, Schedule
 from legato_rt.order.arrays import Floats
 from legato_rt.policy.base import Devices
 from legato_rt.policy.book import Book
 from legato_rt.policy.eft import Eft
-
-TOLERANCE = 0.1
-AHEAD = 8
-"""How many tasks of its order a waiting worker looks at for one to put in between."""
 
 
 class Planned(Eft):
@@ -83,7 +79,7 @@ class Planned(Eft):
         if entry is None:
             found = self.book.behind(node)
             if len(found) > 1:
-                self.book.append(node, {n: self._times(n) for n in found}, self.now)
+                self.book.append({n: self._times(n) for n in found}, self.now)
                 entry = self.book.entries[node]
         if entry is None or self.workers[entry.worker] not in devices:
             self.book.entries.pop(node, None)
@@ -94,48 +90,23 @@ class Planned(Eft):
         node.placed = expected._replace(worker=entry.worker, start_s=start_s)
         assert self.site is not None
         self.site.data.bring(node, self.lanes[name].device, self.now)
-        return entry.worker
+        return self.book.now_ready(node)
 
     def finished(self, node: Node) -> None:
         """See `Policy.finished`."""
         super().finished(node)
-        entry = self.book.entries.pop(node, None)
-        if entry is not None:
-            departed = abs(self.now - entry.finish_s)
-            if departed > TOLERANCE * self.book.length_s:
-                self.book.renew(self.now)
+        self.book.over(node, self.now)
 
     def pop(self, worker: int) -> Node | None:
         """The worker's next task; while that is not ready, what fits in before it."""
-        node = self._next(worker)
-        if node is not None:
-            self.book.orders[worker].remove(node)
-            return node
-        return super().pop(worker)
+        node = self.book.next(worker, self.now)
+        return super().pop(worker) if node is None else node
 
     def has_work(self, worker: int) -> bool:
         """See `Policy.has_work`."""
-        return self._next(worker) is not None or super().has_work(worker)
+        return self.book.next(worker, self.now) is not None or super().has_work(worker)
 
     def drain(self) -> list[Node]:
         """See `Policy.drain`."""
         ready = [node for node in self.book.entries if node.state == READY]
         return ready + super().drain()
-
-    def _next(self, worker: int) -> Node | None:
-        """The planned node that a worker may start now."""
-        order = self.book.orders[worker]
-        while order and order[0].state >= RUNNING:
-            self._forget(order.popleft())
-        if not order or order[0].state == READY:
-            return order[0] if order else None
-        due_s = self.book.entries[order[0]].start_s
-        for node in islice(order, 1, AHEAD):
-            if node.state == READY and self.now + self.book.entries[node].seconds[worker] <= due_s:
-                return node
-        return None
-
-    def _forget(self, node: Node) -> None:
-        """Drop the entry of a node that ended without having run."""
-        if node.state > RUNNING:
-            self.book.entries.pop(node, None)
