@@ -174,9 +174,9 @@ class RaplDriver:
 
     def open(self, devices: Sequence[Device]) -> Sequence[EnergyMeter]:
         """One meter, if its counters can be read and a device runs on the processors."""
-        covered = [d.name for d in devices if self._runs(d)]
-        found = [domain for domain in domains(self.root) if domain.counted] if covered else []
-        if not found:
+        found = [domain for domain in domains(self.root) if domain.counted]
+        covered = [d.name for d in devices if self._runs(d)] if found else []
+        if not covered:
             return []
         try:
             return [RaplMeter(found, covered, self._clocks)]

@@ -12,6 +12,7 @@ import pytest
 
 import legato_rt
 from legato_rt.policy import POLICIES
+from tests.helpers.powercap import server
 
 HEAVY = {"bokeh", "cupy", "distributed", "numba", "pyopencl", "scipy"}
 
@@ -75,6 +76,24 @@ def test_devices_as_json(tmp_path: Path) -> None:
     assert shown["problems"]["cpu"] == []
 
 
+def test_devices_shows_meters_and_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = tmp_path / "none"
+    monkeypatch.setenv("LEGATO_RT_POWERCAP", str(missing))
+    lines = legato("devices", cwd=tmp_path).stdout.splitlines()
+    (line,) = (line for line in lines if line.startswith("meter rapl: "))
+    assert f"no {missing}" in line
+    monkeypatch.setenv("LEGATO_RT_POWERCAP", str(server(tmp_path / "powercap").root))
+    lines = legato("devices", cwd=tmp_path).stdout.splitlines()
+    (line,) = (line for line in lines if line.startswith("meter rapl: "))
+    assert line.startswith("meter rapl: measures cpu")
+    shown = json.loads(legato("devices", "--json", cwd=tmp_path).stdout)
+    assert "cpu" in shown["meters"]["rapl"]
+    assert shown["meter_problems"]["rapl"] == []
+    assert all("install" in text or "must" in text for text in shown["meter_problems"]["nvml"])
+
+
 def install_driver(folder: Path, source: str) -> None:
     """Put a distribution with a device driver into a folder."""
     write(folder / "lab_driver.py", source)
@@ -96,7 +115,7 @@ def test_devices_says_what_is_wrong_with_a_driver(tmp_path: Path) -> None:
     )
     run = legato("devices", cwd=tmp_path, path=tmp_path)
     assert run.returncode == 0
-    assert run.stdout.splitlines()[-1] == "lab: no card found: push it in"
+    assert "lab: no card found: push it in" in run.stdout.splitlines()
     as_json = json.loads(legato("devices", "--json", cwd=tmp_path, path=tmp_path).stdout)
     assert as_json["problems"]["lab"] == ["no card found: push it in"]
 

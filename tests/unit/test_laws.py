@@ -27,7 +27,7 @@ PURE = ("scheduler", "order", "policy", "costs", "draws", "site", "objective")
 IMPURE = {"asyncio", "concurrent", "multiprocessing", "queue", "socket", "threading"}
 IMPURE |= {"datetime", "random", "secrets", "time"}
 
-HEAVY = {"bokeh", "cupy", "distributed", "numba", "pyopencl"}
+HEAVY = {"bokeh", "cupy", "distributed", "numba", "pynvml", "pyopencl"}
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 40
