@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from legato_rt.kernels.device_launch import build, traits
 from legato_rt.kernels.device_products import multiply
 from legato_rt.kernels.device_source import Source
@@ -56,8 +58,11 @@ def trsm_device(lower: Any, b: Any) -> None:
 def potrf_device(a: Any) -> None:
     """The device variant of `potrf`.
 
-    A device does not report, so a matrix that is not positive definite raises nothing here: from
-    the first pivot that is not positive on, the factor is NaN.
+    Raises
+    ------
+    LinAlgError
+        If the matrix is not positive definite: from the first pivot that is not positive on, the
+        factor is NaN, and so its last element is looked at, which waits for the device.
     """
     if a.ndim != 2 or a.shape[0] != a.shape[1]:
         raise ValueError(f"a matrix of shape {a.shape} has no Cholesky factor")
@@ -67,6 +72,7 @@ def potrf_device(a: Any) -> None:
         import cupy
 
         cupy.copyto(a, cupy.linalg.cholesky(a), where=cupy.tri(*a.shape, dtype=bool))
+        _check_factor(a)
         return
     size = len(a)
     for start in range(0, size, BLOCK):
@@ -81,6 +87,12 @@ def potrf_device(a: Any) -> None:
         program.launch("potrf_block", (lanes,), (lanes,), len(diagonal), diagonal, _row(a))
         if stop < size:
             _solve(diagonal, below)
+    _check_factor(a)
+
+
+def _check_factor(a: Any) -> None:
+    if not np.isfinite(float(a[-1, -1].get())):
+        raise np.linalg.LinAlgError("the matrix is not positive definite")
 
 
 def _solve(lower: Any, b: Any) -> None:

@@ -156,7 +156,8 @@ def simplex(matrix: Floats, limits: Floats, gain: Floats) -> tuple[Floats, Float
         if not len(usable):
             raise UsageError("the linear programme is unbounded")
         ratios = tableau[usable, -1] / tableau[usable, column]
-        ties = usable[ratios <= ratios.min() * (1 + ROUNDING)]
+        least = ratios.min()  # rounding may leave it a little below zero
+        ties = usable[ratios <= least + ROUNDING * abs(least)]
         row = ties[np.argmin(basis[ties])]
         tableau[row] /= tableau[row, column]
         others = np.arange(rows) != row
