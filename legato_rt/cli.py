@@ -6,6 +6,7 @@ exit code is passed on.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import json
@@ -13,7 +14,7 @@ import os
 import runpy
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +26,7 @@ from rich.table import Table
 
 import legato_rt
 from legato_rt.backend import backends
+from legato_rt.devicebench import DeviceSpeed, device_speed
 from legato_rt.errors import SettingError
 from legato_rt.machine import Device, Machine
 from legato_rt.metering import Meters, meter_drivers
@@ -67,6 +69,7 @@ def _root(
 @app.command()
 def devices(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    bench: Annotated[bool, typer.Option(help="Measure how fast each copies and computes.")] = False,
 ) -> None:
     """Show the devices of this machine and its meters, and what keeps others from being used."""
     try:
@@ -76,9 +79,10 @@ def devices(
         unmetered = {driver.name: list(driver.problems()) for driver in meter_drivers()}
     except SettingError as error:
         _quit(str(error), FAILED)
+    speeds = _speeds(found) if bench else {}
     if as_json:
         shown = {
-            "devices": [_as_json(d) for d in found],
+            "devices": [_as_json(d, speeds.get(d.name)) for d in found],
             "problems": problems,
             "meters": meters,
             "meter_problems": unmetered,
@@ -87,6 +91,8 @@ def devices(
         return
     rows = [(d.name, d.kind, str(d.workers), _detail(d)) for d in found]
     _print_table(("device", "kind", "workers", "detail"), rows)
+    if bench:
+        _print_speeds(speeds)
     for kind in sorted(problems):
         for problem in problems[kind]:
             typer.echo(f"{kind}: {problem}")
@@ -104,7 +110,31 @@ def _meters(found: Sequence[Device]) -> dict[str, list[str]]:
     return {m.meter: list(m.devices) for m in meters.measurements() if m.devices}
 
 
-def _as_json(device: Device) -> dict[str, Any]:
+def _speeds(found: Sequence[Device]) -> dict[str, DeviceSpeed]:
+    """What each device does with the kernel `gemm`, if that is installed."""
+    product = next((s.task for s in _samples() if s.task.name == "gemm"), None)
+    return {device.name: device_speed(device, product) for device in found}
+
+
+def _print_speeds(speeds: Mapping[str, DeviceSpeed]) -> None:
+    def shown(rate: float | None) -> str:
+        return "" if rate is None else f"{rate:.3g}"
+
+    headings = ("device", "upload GB/s", "download GB/s", "GFLOP/s", "product", "")
+    rows = [
+        (
+            name,
+            *(shown(rate) for rate in (s.upload_gb_s, s.download_gb_s, s.gflop_s)),
+            s.error or s.product,
+            s.label,
+        )
+        for name, s in speeds.items()
+    ]
+    _print_table(headings, rows)
+
+
+def _as_json(device: Device, speed: DeviceSpeed | None = None) -> dict[str, Any]:
+    measured = {} if speed is None else {"bench": dataclasses.asdict(speed)}
     return {
         "name": device.name,
         "kind": device.kind,
@@ -112,6 +142,7 @@ def _as_json(device: Device) -> dict[str, Any]:
         "workers": device.workers,
         "detail": device.detail,
         "simulated": device.simulated,
+        **measured,
     }
 
 

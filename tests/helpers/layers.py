@@ -51,6 +51,7 @@ ROWS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("shipping",): ("formats",),
     ("simulation",): ("executor", "shipping", "policy", "trace"),
     ("tuning",): ("costs", "task"),
+    ("devicebench",): ("backend", "machine", "task"),
     ("trace", "report", "dashboard"): ("energy", "machine"),
 }
 # These tie the rest together and may import all of it.

@@ -94,6 +94,46 @@ def test_devices_shows_meters_and_what_is_missing(
     assert all("install" in text or "must" in text for text in shown["meter_problems"]["nvml"])
 
 
+def test_devices_are_measured_and_labelled(tmp_path: Path) -> None:
+    run = legato("devices", "--bench", "--json", cwd=tmp_path)
+    assert (run.returncode, run.stderr) == (0, "")
+    devices = {device["name"]: device for device in json.loads(run.stdout)["devices"]}
+    for device in devices.values():
+        assert device["bench"]["label"] == ("simulated" if device["simulated"] else "measured")
+        assert device["bench"]["error"] == ""
+    cpu, null = devices["cpu"]["bench"], devices["null"]["bench"]
+    assert cpu["upload_gb_s"] is None  # its memory is the host's
+    assert cpu["gflop_s"] > 0
+    assert "float32" in cpu["product"]
+    assert min(null["upload_gb_s"], null["download_gb_s"]) > 0
+    assert null["gflop_s"] is None  # no kernel has a variant for it
+    for device in devices.values():
+        if device["kind"] == "opencl":
+            assert device["bench"]["gflop_s"] > 0
+            assert device["bench"]["upload_gb_s"] > 0
+
+
+def test_a_device_that_fails_is_shown_with_what_it_says(tmp_path: Path) -> None:
+    install_driver(
+        tmp_path,
+        "from legato_rt.energy import ConstantPower\n"
+        "from legato_rt.errors import DeviceError\n"
+        "from legato_rt.machine import Device\n"
+        "class Backend:\n"
+        "    kind = 'lab'\n"
+        "    runs = ('lab',)\n"
+        "    def discover(self):\n"
+        "        return [Device('lab', 'lab', ('lab',), 1, ConstantPower(1.0, 0.5))]\n"
+        "    def problems(self): return []\n"
+        "    def open(self, device): raise DeviceError('the card is upside down')\n"
+        "backend = Backend()\n",
+    )
+    run = legato("devices", "--bench", cwd=tmp_path, path=tmp_path)
+    assert run.returncode == 0
+    (line,) = (text for text in run.stdout.splitlines() if "upside down" in text)
+    assert line.split() == ["lab", *"the card is upside down".split(), "failed"]
+
+
 def install_driver(folder: Path, source: str) -> None:
     """Put a distribution with a device driver into a folder."""
     write(folder / "lab_driver.py", source)
