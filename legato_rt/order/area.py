@@ -128,9 +128,7 @@ def _master(cuts: Floats) -> tuple[float, Floats]:
 
 
 def simplex(matrix: Floats, limits: Floats, gain: Floats) -> tuple[Floats, Floats]:
-    """Solve ``max gain @ x: matrix @ x <= limits, x >= 0`` for limits above zero.
-
-    A dense tableau with Bland's rule; for small programmes.
+    """Solve ``max gain @ x: matrix @ x <= limits, x >= 0``, limits above zero, by Bland's rule.
 
     Returns
     -------
@@ -153,11 +151,11 @@ def simplex(matrix: Floats, limits: Floats, gain: Floats) -> tuple[Floats, Float
             break
         column = entering[0]
         usable = np.flatnonzero(tableau[:, column] > ROUNDING)
-        if not len(usable):
+        if not usable.size:
             raise UsageError("the linear programme is unbounded")
         ratios = tableau[usable, -1] / tableau[usable, column]
-        least = ratios.min()  # rounding may leave it a little below zero
-        ties = usable[ratios <= least + ROUNDING * abs(least)]
+        # Rounding may leave the least ratio a little below zero.
+        ties = usable[ratios <= ratios.min() + ROUNDING * abs(ratios.min())]
         row = ties[np.argmin(basis[ties])]
         tableau[row] /= tableau[row, column]
         others = np.arange(rows) != row
