@@ -33,7 +33,8 @@ endif
 
 # Intel's emulator is about 1 GB, and shows itself to everything in its environment: it gets its own.
 FPGA_VENV ?= .venv-fpga
-FPGA_TESTS = tests/fpga tests/contract/test_backends.py tests/integration/test_missing_devices.py
+FPGA_TESTS = tests/fpga tests/contract/test_backends.py tests/integration/test_missing_devices.py \
+	tests/integration/test_apps_on_devices.py
 
 test-fpga:
 	@$(MAKE) --no-print-directory VENV=$(FPGA_VENV) "$(FPGA_VENV)/.installed-dev,fpga-emu"
