@@ -101,7 +101,11 @@ def _connect(
     slots: list[Slot],
     executor_type: type[Executor],
 ) -> Parts:
-    limits = {slot.name: settings.memory_limit for slot in slots if slot.has_memory}
+    limits = {
+        slot.name: settings.memory_limit or slot.device.memory_bytes
+        for slot in slots
+        if slot.has_memory
+    }
     costs: History | None = None
     path: Path | None = None
     replicas = Replicas()

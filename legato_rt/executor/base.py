@@ -118,11 +118,11 @@ def add_up(records: Iterable[RecordTuple], totals: Totals) -> None:
 
 def _transfers(executor: Executor, runtime: Any) -> Transfers | None:
     """What keeps the memories of the devices coherent, if one has a memory of its own."""
-    limit_bytes = runtime.memory_limit_bytes
+    given = runtime.memory_limit_bytes
     memories = {
         slot.name: (
             slot.session.memory,  # type: ignore[attr-defined]
-            MemoryNode(slot.name, limit_bytes, slot.device.kind),
+            MemoryNode(slot.name, given or slot.device.memory_bytes, slot.device.kind),
         )
         for slot in executor.slots
         if slot.has_memory
