@@ -69,10 +69,21 @@ class Guard:
 
     def _unlock(self, array: Array) -> bool:
         """Make writable a view that is read-only because it was taken of a lent array."""
-        if not any(np.may_share_memory(array, alias) for _, alias in self._lent.values()):
+        if not any(_is_kin(array, alias) for _, alias in self._lent.values()):
             return False
         _make_writable(array)
         return True
+
+
+def _is_kin(array: Array, alias: Array) -> bool:
+    """Whether two arrays share memory; those without elements, whether they share their owner."""
+    if array.size == 0:
+        return array.base is not None and _root(array) is _root(alias)
+    return np.may_share_memory(array, alias)
+
+
+def _root(array: Array) -> object:
+    return array.base if array.base is not None else array
 
 
 def _make_writable(array: Array) -> None:
