@@ -1,7 +1,7 @@
-"""A rule that finds good groups for tasks while it builds a schedule.
+"""A rule that finds good pools of workers for tasks while it builds a schedule.
 
 List scheduling alone wastes a fast worker on whatever is ready, and a slow one may take a task that
-everybody waits for.  Here a task has a fastest group, and may go to a slower one only where it will
+everybody waits for.  Here a task has a fastest pool, and may go to a slower one only where it will
 still be done by its *deadline*: the wanted makespan less the longest path behind it, stretched by
 ``patience`` for the queues that it will meet.  A worker looks for, in this order:
 
@@ -10,7 +10,7 @@ still be done by its *deadline*: the wanted makespan less the longest path behin
    ``slack_weight`` of how far their deadline is;
 3. held tasks, by rank, if no worker that they are held for is idle.
 
-A task is held if a slower group meets its deadline and slows it down by no more than ``1 / hold``.
+A task is held if a slower pool meets its deadline and slows it down by no more than ``1 / hold``.
 """
 
 from __future__ import annotations
@@ -46,25 +46,25 @@ class Rule(NamedTuple):
 
 @compiled
 def dispatch(
-    shop: Shop, rule: Rule, best: Ints, group: Ints, start_s: Floats, limit_s: float, spent: Ints
+    shop: Shop, rule: Rule, best: Ints, mode: Ints, start_s: Floats, limit_s: float, spent: Ints
 ) -> float:
     """Build a schedule without transfers; return its makespan, infinite if over the limit.
 
-    ``best`` is each task's fastest group; ``group`` and ``start_s`` are filled in, and the tasks
+    ``best`` is each task's fastest pool; ``mode`` and ``start_s`` are filled in, and the tasks
     that were looked at are added to ``spent``.
     """
-    tasks, groups = shop.seconds.shape
+    tasks, pools = len(best), len(shop.workers)
     waits, idle = shop.waits.copy(), shop.workers.copy()
     ready, count = np.empty(tasks, np.int32), 0
-    events, times = np.empty(len(shop.group_of) + 1, np.int32), np.empty(len(shop.group_of) + 1)
+    events, times = np.empty(len(shop.pool_of) + 1, np.int32), np.empty(len(shop.pool_of) + 1)
     running, now = 0, 0.0
     for task in shop.order:
         if waits[task] == 0:
             ready[count] = task
             count += 1
     while True:
-        for turn in range(3 * groups):
-            step, at = turn // groups + 1, turn % groups
+        for turn in range(3 * pools):
+            step, at = turn // pools + 1, turn % pools
             while idle[at] > 0 and count > 0:
                 place = _pick(shop, rule, best, ready, count, at, now, step)
                 spent[0] += count
@@ -73,7 +73,7 @@ def dispatch(
                 task, count = ready[place], count - 1
                 ready[place] = ready[count]
                 idle[at] -= 1
-                group[task], start_s[task] = at, now
+                mode[task], start_s[task] = at, now
                 running = push(events, times, running, task, now + shop.seconds[task, at])
         if running == 0 or times[0] > limit_s:
             return now if count == 0 and running == 0 else np.inf
@@ -81,7 +81,7 @@ def dispatch(
         while running > 0 and times[0] <= now:
             task = pop(events, times, running)
             running -= 1
-            idle[group[task]] += 1
+            idle[mode[task]] += 1
             count = _release(shop, task, waits, ready, count)
 
 
@@ -108,7 +108,7 @@ def _pick(
     now: float,
     step: int,
 ) -> int:
-    """The place of the ready task that a worker of a group takes in one step of the rule, or -1."""
+    """The place of the ready task that a worker of a pool takes in one step of the rule, or -1."""
     found, most = -1, -np.inf
     for place in range(count):
         task = ready[place]
@@ -128,15 +128,15 @@ def _pick(
 
 @compiled
 def _in_time(shop: Shop, rule: Rule, task: int, at: int, now: float) -> bool:
-    """Whether a task that starts now on a group meets its deadline."""
+    """Whether a task that starts now in a pool meets its deadline."""
     return bool(now + shop.seconds[task, at] + rule.patience * rule.tail[task] <= rule.wanted_s)
 
 
 @compiled
 def _held(shop: Shop, rule: Rule, best: Ints, task: int, now: float) -> bool:
-    """Whether a task is better left to a slower group."""
+    """Whether a task is better left to a slower pool."""
     fastest = best[task]
-    for at in range(shop.seconds.shape[1]):
+    for at in range(len(shop.workers)):
         gain = shop.seconds[task, fastest] >= rule.hold * shop.seconds[task, at]
         if at != fastest and gain and _in_time(shop, rule, task, at, now):
             return True

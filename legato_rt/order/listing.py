@@ -1,7 +1,7 @@
-"""List scheduling by priority within groups of equal workers, to try many schedules quickly.
+"""List scheduling by priority within pools of equal workers, to try many schedules quickly.
 
 Whenever a worker is idle it takes the ready task of highest priority among those that were given to
-its group.  With transfers a task is sent to one worker of the group as soon as it is ready, so that
+its pool.  With transfers a task is sent to one worker of the pool as soon as it is ready, so that
 its data travels while others still run, and each worker has a queue of its own.
 """
 
@@ -19,40 +19,49 @@ from legato_rt.order.shop import Shop
 
 @compiled
 def listed(
-    shop: Shop, priority: Floats, group: Ints, start_s: Floats, worker: Ints, limit_s: float
+    shop: Shop, priority: Floats, mode: Ints, start_s: Floats, worker: Ints, limit_s: float
 ) -> float:
     """The makespan; infinite once it is sure to exceed the limit.
 
     ``start_s`` and ``worker`` are filled in.
     """
     if shop.linked:
-        return sent(shop, priority, group, start_s, worker, limit_s)
-    return shared(shop, priority, group, start_s, worker, limit_s)
+        return sent(shop, priority, mode, start_s, worker, limit_s)
+    return shared(shop, priority, mode, start_s, worker, limit_s)
+
+
+@compiled
+def joules_of(shop: Shop, mode: Ints) -> float:
+    """What tasks take in their modes, over what idle workers draw."""
+    total = 0.0
+    for task in range(len(mode)):
+        total += shop.joules[task, mode[task]]
+    return total
 
 
 @compiled
 def shared(
-    shop: Shop, priority: Floats, group: Ints, start_s: Floats, worker: Ints, limit_s: float
+    shop: Shop, priority: Floats, mode: Ints, start_s: Floats, worker: Ints, limit_s: float
 ) -> float:
-    """Without transfers: one queue for each group."""
-    tasks, groups = shop.seconds.shape
-    waits, queued = shop.waits.copy(), np.zeros(groups, np.int64)
-    queue, keys = np.empty((groups, tasks), np.int32), np.empty((groups, tasks))
+    """Without transfers: one queue for each pool."""
+    tasks, pools = len(mode), len(shop.workers)
+    waits, queued = shop.waits.copy(), np.zeros(pools, np.int64)
+    queue, keys = np.empty((pools, tasks), np.int32), np.empty((pools, tasks))
     idle, idles = _all_idle(shop)
-    events, times = np.empty(len(shop.group_of) + 1, np.int32), np.empty(len(shop.group_of) + 1)
+    events, times = np.empty(len(shop.pool_of) + 1, np.int32), np.empty(len(shop.pool_of) + 1)
     running, now = 0, 0.0
     for task in shop.order:
         if waits[task] == 0:
-            at = group[task]
+            at = shop.pool[mode[task]]
             queued[at] = push(queue[at], keys[at], queued[at], task, -priority[task])
     while True:
-        for at in range(groups):
+        for at in range(pools):
             while idles[at] > 0 and queued[at] > 0:
                 task = pop(queue[at], keys[at], queued[at])
                 queued[at] -= 1
                 idles[at] -= 1
                 worker[task], start_s[task] = idle[at, idles[at]], now
-                running = push(events, times, running, task, now + shop.seconds[task, at])
+                running = push(events, times, running, task, now + shop.seconds[task, mode[task]])
         if running == 0:
             return now
         now = times[0]
@@ -61,24 +70,24 @@ def shared(
         while running > 0 and times[0] <= now:
             task = pop(events, times, running)
             running -= 1
-            at = group[task]
+            at = shop.pool[mode[task]]
             idle[at, idles[at]] = worker[task]
             idles[at] += 1
             for edge in range(shop.successor_start[task], shop.successor_start[task + 1]):
                 after = shop.successors[edge]
                 waits[after] -= 1
                 if waits[after] == 0:
-                    to = group[after]
+                    to = shop.pool[mode[after]]
                     queued[to] = push(queue[to], keys[to], queued[to], after, -priority[after])
 
 
 @compiled
 def _all_idle(shop: Shop) -> tuple[Ints, Ints]:
-    """The idle workers of each group as a stack, and how many they are."""
-    groups = len(shop.workers)
-    idle, idles = np.empty((groups, len(shop.group_of)), np.int32), np.zeros(groups, np.int64)
-    for worker in range(len(shop.group_of) - 1, -1, -1):
-        at = shop.group_of[worker]
+    """The idle workers of each pool as a stack, and how many they are."""
+    pools = len(shop.workers)
+    idle, idles = np.empty((pools, len(shop.pool_of)), np.int32), np.zeros(pools, np.int64)
+    for worker in range(len(shop.pool_of) - 1, -1, -1):
+        at = shop.pool_of[worker]
         idle[at, idles[at]] = worker
         idles[at] += 1
     return idle, idles
@@ -109,25 +118,26 @@ class Traffic(NamedTuple):
 
 @compiled
 def sent(
-    shop: Shop, priority: Floats, group: Ints, start_s: Floats, worker: Ints, limit_s: float
+    shop: Shop, priority: Floats, mode: Ints, start_s: Floats, worker: Ints, limit_s: float
 ) -> float:
-    """With transfers: a task is sent to the worker of its group where it is done first; one of
-    group -1 to the best of all."""
-    workers = len(shop.group_of)
+    """With transfers: a task is sent to the worker of its pool where it is done first; one of
+    mode -1 to the best of all."""
+    workers = len(shop.pool_of)
     waits, busy = shop.waits.copy(), np.zeros(workers, np.bool_)
-    traffic = _no_traffic(len(group), workers)
+    traffic = _no_traffic(len(mode), workers)
     events, times = np.empty(workers + 1, np.int32), np.empty(workers + 1)
     running, now = 0, 0.0
     for task in shop.order:
         if waits[task] == 0:
-            _send(shop, traffic, task, group[task], now, -priority[task])
+            _send(shop, traffic, task, mode[task], now, -priority[task])
     while True:
         for at in range(workers):
             if not busy[at] and traffic.queued[at] > 0:
                 task = pop(traffic.queue[at], traffic.keys[at], traffic.queued[at])
                 traffic.queued[at] -= 1
                 busy[at], worker[task], start_s[task] = True, at, max(now, traffic.arrival[task])
-                stop = start_s[task] + shop.seconds[task, shop.group_of[at]]
+                ran = mode[task] if mode[task] >= 0 else shop.pool_of[at]
+                stop = start_s[task] + shop.seconds[task, ran]
                 running = push(events, times, running, task, stop)
         if running == 0 or now > limit_s:
             return now if running == 0 else np.inf
@@ -142,7 +152,7 @@ def sent(
                 after = shop.successors[edge]
                 waits[after] -= 1
                 if waits[after] == 0:
-                    _send(shop, traffic, after, group[after], now, -priority[after])
+                    _send(shop, traffic, after, mode[after], now, -priority[after])
 
 
 @compiled
@@ -165,12 +175,13 @@ def _done(traffic: Traffic, at: int, now: float) -> None:
 
 
 @compiled
-def _send(shop: Shop, traffic: Traffic, task: int, group: int, now: float, key: float) -> None:
-    """Send a ready task to the worker of its group where it is expected to be done first."""
+def _send(shop: Shop, traffic: Traffic, task: int, mode: int, now: float, key: float) -> None:
+    """Send a ready task to the worker of its pool where it is expected to be done first."""
     least, chosen, there_s = np.inf, -1, 0.0
-    for at in range(len(shop.group_of)):
-        duration = shop.seconds[task, shop.group_of[at]]
-        if 0 <= group != shop.group_of[at] or traffic.load_s[at] + duration >= least:
+    for at in range(len(shop.pool_of)):
+        duration = shop.seconds[task, mode if mode >= 0 else shop.pool_of[at]]
+        elsewhere = mode >= 0 and shop.pool[mode] != shop.pool_of[at]
+        if elsewhere or traffic.load_s[at] + duration >= least:
             continue
         arrival = now
         if shop.linked:
@@ -196,7 +207,7 @@ def _arrival(shop: Shop, traffic: Traffic, edge: int, at: int, now: float) -> fl
     if size == 0.0:
         return now
     best = traffic.copies[before, memory]
-    for origin in range(len(shop.group_of)):
+    for origin in range(len(shop.pool_of)):
         since = traffic.copies[before, origin]
         if since < best:
             cost = shop.latency_s[origin, memory] + size * shop.seconds_per_byte[origin, memory]
@@ -209,11 +220,11 @@ def replayed(
     shop: Shop, seconds: Floats, sequence: Ints, worker: Ints, start_s: Floats, finish_s: Floats
 ) -> None:
     """Fill in when tasks run that go to given workers in a given sequence, without transfers."""
-    free_s = np.zeros(len(shop.group_of))
+    free_s = np.zeros(len(shop.pool_of))
     for task in sequence:
         begin = free_s[worker[task]]
         for edge in range(shop.predecessor_start[task], shop.predecessor_start[task + 1]):
             begin = max(begin, finish_s[shop.predecessors[edge]])
         start_s[task] = begin
-        finish_s[task] = begin + seconds[task, worker[task]]
+        finish_s[task] = begin + seconds[task]
         free_s[worker[task]] = finish_s[task]

@@ -1,4 +1,4 @@
-"""Look for the numbers of the dispatch rule that give the shortest schedule.
+"""Look for the numbers of the dispatch rule that give the best schedule.
 
 Tasks fall into kinds; each kind has two weights, of its time in the rank and in the path behind a
 task.  A quarter of the trials are anywhere, the others near the best numbers so far.
@@ -10,8 +10,9 @@ import numpy as np
 
 from legato_rt.order.arrays import Floats, Ints
 from legato_rt.order.dispatch import Rule, dispatch
+from legato_rt.order.goal import Goal, cost, longest
 from legato_rt.order.jit import compiled
-from legato_rt.order.listing import listed
+from legato_rt.order.listing import joules_of, listed
 from legato_rt.order.shop import Shop
 
 PATIENCE, SLACK, HOLD, WANTED = 0, 1, 2, 3
@@ -20,42 +21,41 @@ PATIENCE, SLACK, HOLD, WANTED = 0, 1, 2, 3
 @compiled
 def search(
     shop: Shop,
+    goal: Goal,
     kind: Ints,
     best: Ints,
     holds: Floats,
-    bound_s: float,
+    unit_s: float,
     effort: int,
     seed: int,
-    group: Ints,
+    mode: Ints,
     start_s: Floats,
 ) -> float:
-    """Try rules for as long as ``effort`` looks at a task last; return the best makespan.
+    """Try rules for as long as ``effort`` looks at a task last; return the least cost.
 
-    ``group`` and ``start_s`` hold its schedule at the end.  ``best`` is each task's fastest group,
-    ``holds`` are values of `Rule.hold` to try, and ``bound_s`` is a lower bound on the makespan.
+    ``mode`` and ``start_s`` hold its schedule at the end.  ``best`` is each task's fastest pool,
+    ``holds`` are values of `Rule.hold` to try, and wanted makespans are multiples of ``unit_s``.
     """
     np.random.seed(seed)
-    tasks, weights = len(kind), 2 * (kind.max() + 1)
-    numbers = np.ones(weights + 4)
-    numbers[weights:] = np.array([1.0, 0.0, holds[0], 1.2])
-    kept, least = numbers.copy(), np.inf
-    trial_group, trial_start = np.empty(tasks, np.int32), np.empty(tasks)
-    worker, fastest = np.empty(tasks, np.int32), np.empty(tasks)
-    for task in range(tasks):
-        fastest[task] = shop.seconds[task, best[task]]
     spent = np.zeros(1, np.int64)
+    tasks, weights = len(kind), 2 * (kind.max() + 1)
+    numbers = np.concatenate((np.ones(weights), np.array([1.0, 0.0, holds[0], 1.2])))
+    kept, least = numbers.copy(), np.inf
+    trial_mode, trial_start = np.zeros(tasks, np.int32), np.empty(tasks)
+    worker = np.empty(tasks, np.int32)
+    fastest = np.array([shop.seconds[task, best[task]] for task in range(tasks)])
     while spent[0] < effort:
         if spent[0] > 0:
             anywhere = spent[0] < effort // 4 or np.random.random() < 0.15
             _vary(numbers, kept, weights, holds, anywhere)
         spent[0] += tasks
-        rule = _rule(shop, kind, fastest, numbers, bound_s)
-        found = dispatch(shop, rule, best, trial_group, trial_start, least, spent)
-        if found < np.inf and shop.linked:
-            found = listed(shop, -trial_start, trial_group, trial_start, worker, least)
+        rule, limit_s = _rule(shop, kind, fastest, numbers, unit_s), longest(goal, 0.0, least)
+        makespan_s = dispatch(shop, rule, best, trial_mode, trial_start, limit_s, spent)
+        if makespan_s < np.inf and shop.linked:
+            makespan_s = listed(shop, -trial_start, trial_mode, trial_start, worker, limit_s)
+        found = cost(goal, makespan_s, joules_of(shop, trial_mode))
         if found < least:
-            least, kept[:] = found, numbers
-            group[:], start_s[:] = trial_group, trial_start
+            least, kept[:], mode[:], start_s[:] = found, numbers, trial_mode, trial_start
     return least
 
 
@@ -86,7 +86,7 @@ def _vary(numbers: Floats, kept: Floats, weights: int, holds: Floats, anywhere: 
 
 
 @compiled
-def _rule(shop: Shop, kind: Ints, fastest: Floats, numbers: Floats, bound_s: float) -> Rule:
+def _rule(shop: Shop, kind: Ints, fastest: Floats, numbers: Floats, unit_s: float) -> Rule:
     """The rule of some numbers, with its ranks."""
     kinds = (len(numbers) - 4) // 2
     rank, tail = np.zeros(len(kind)), np.zeros(len(kind))
@@ -103,7 +103,7 @@ def _rule(shop: Shop, kind: Ints, fastest: Floats, numbers: Floats, bound_s: flo
     return Rule(
         rank,
         tail,
-        numbers[last + WANTED] * bound_s,
+        numbers[last + WANTED] * unit_s,
         numbers[last + PATIENCE],
         numbers[last + SLACK],
         numbers[last + HOLD],

@@ -10,14 +10,16 @@ import numpy.typing as npt
 from legato_rt.order.arrays import Floats, Ints
 from legato_rt.order.dag import Dag
 from legato_rt.order.heft import Links
-from legato_rt.order.ranks import seconds_of
 
 ALIKE = 0.1
 """Relative difference of times up to which workers count as equal."""
 
 
 class Shop(NamedTuple):
-    """Tasks, and workers that fall into groups with the same times.
+    """Tasks, and workers that fall into pools with the same times.
+
+    A task runs in a *mode*: in a pool, at an operating point.  The first modes are those of each
+    pool at its usual point, in order.
 
     Attributes
     ----------
@@ -29,11 +31,12 @@ class Shop(NamedTuple):
         Predecessors of each task.
     order : array of int, shape (tasks,)
         A topological order.
-    seconds : array, shape (tasks, groups)
-        Infinite where a task cannot run.
-    group_of : array of int, shape (workers,)
-    workers : array of int, shape (groups,)
-        How many there are in each group.
+    seconds, joules : array, shape (tasks, modes)
+        Seconds are infinite where a task cannot run; joules are over what an idle worker draws.
+    pool : array of int, shape (modes,)
+    pool_of : array of int, shape (workers,)
+    workers : array of int, shape (pools,)
+        How many there are in each pool.
     memory_of : array of int, shape (workers,)
         The first worker that each shares its memory with.
     seconds_per_byte, latency_s : array, shape (workers, workers)
@@ -49,7 +52,9 @@ class Shop(NamedTuple):
     waits: Ints
     order: Ints
     seconds: Floats
-    group_of: Ints
+    joules: Floats
+    pool: Ints
+    pool_of: Ints
     workers: Ints
     memory_of: Ints
     seconds_per_byte: Floats
@@ -57,17 +62,27 @@ class Shop(NamedTuple):
     linked: bool
 
 
-def make_shop(dag: Dag, seconds: npt.ArrayLike, links: Links | None = None) -> Shop:
-    """Arrays of a graph whose tasks take ``seconds``, of shape (tasks, workers).
+def make_shop(
+    dag: Dag,
+    seconds: npt.ArrayLike,
+    joules: npt.ArrayLike | None = None,
+    links: Links | None = None,
+) -> tuple[Shop, Ints]:
+    """Arrays of a graph and a machine, and the operating point of each mode.
 
-    Workers whose times differ little count as equal, with their mean times.
+    Parameters
+    ----------
+    seconds, joules : array_like, shape (n, workers) or (n, workers, points)
+        The usual operating point comes first; seconds are infinite where a task cannot run, or a
+        worker has no such point.  Workers whose times differ little count as equal.
     """
-    table = seconds_of(seconds, len(dag))
-    group_of = _groups(table)
-    workers = np.bincount(group_of)
-    means = [table[:, group_of == group].mean(axis=1) for group in range(len(workers))]
-    costs = links or Links.none(table.shape[1])
-    return Shop(
+    times = np.asarray(seconds, dtype=np.float64)
+    times = times[:, :, np.newaxis] if times.ndim == 2 else times
+    energy = np.zeros_like(times) if joules is None else np.asarray(joules, dtype=np.float64)
+    pool_of = _pools(times)
+    modes, columns, spent = _modes(times, energy.reshape(times.shape), pool_of)
+    costs = links or Links.none(times.shape[1])
+    shop = Shop(
         dag.successor_start,
         dag.successors,
         dag.predecessor_start,
@@ -75,32 +90,49 @@ def make_shop(dag: Dag, seconds: npt.ArrayLike, links: Links | None = None) -> S
         dag.predecessor_bytes,
         np.diff(dag.predecessor_start).astype(np.int32),
         dag.order,
-        np.ascontiguousarray(np.transpose(means)),
-        group_of,
-        workers.astype(np.int64),
+        columns,
+        spent,
+        np.array([pool for pool, _ in modes], np.int32),
+        pool_of,
+        np.bincount(pool_of).astype(np.int64),
         np.argmin(costs.seconds_per_byte + costs.latency_s, axis=1).astype(np.int32),
         np.ascontiguousarray(costs.seconds_per_byte),
         np.ascontiguousarray(costs.latency_s),
         bool(costs.seconds_per_byte.any() or costs.latency_s.any()),
     )
+    return shop, np.array([point for _, point in modes], np.int32)
 
 
-def _groups(table: Floats) -> Ints:
+def _modes(
+    times: Floats, energy: Floats, pool_of: Ints
+) -> tuple[list[tuple[int, int]], Floats, Floats]:
+    """Every pool and operating point that any task can use, with the mean times and energies."""
+    pools, points = int(pool_of.max()) + 1, times.shape[2]
+    modes = [(pool, point) for point in range(points) for pool in range(pools)]
+    columns = {m: times[:, pool_of == m[0], m[1]].mean(axis=1) for m in modes}
+    modes = [m for m in modes if m[1] == 0 or np.isfinite(columns[m]).any()]
+    spent = [energy[:, pool_of == pool, point].mean(axis=1) for pool, point in modes]
+    shape = len(times), len(modes)
+    seconds = np.ascontiguousarray(np.transpose([columns[m] for m in modes])).reshape(shape)
+    return modes, seconds, np.ascontiguousarray(np.transpose(spent)).reshape(shape)
+
+
+def _pools(times: Floats) -> Ints:
     """Put each worker with the first one that it is like."""
-    group_of = np.zeros(table.shape[1], dtype=np.int32)
+    pool_of = np.zeros(times.shape[1], dtype=np.int32)
     firsts: list[int] = []
-    for worker, column in enumerate(table.T):
-        for group, first in enumerate(firsts):
-            if np.allclose(column, table[:, first], rtol=ALIKE, atol=0.0):
-                group_of[worker] = group
+    for worker in range(times.shape[1]):
+        for pool, first in enumerate(firsts):
+            if np.allclose(times[:, worker], times[:, first], rtol=ALIKE, atol=0.0):
+                pool_of[worker] = pool
                 break
         else:
-            group_of[worker] = len(firsts)
+            pool_of[worker] = len(firsts)
             firsts.append(worker)
-    return group_of
+    return pool_of
 
 
 def by_speed(shop: Shop) -> Ints:
-    """Each task's fastest group."""
-    fastest: Ints = np.argmin(shop.seconds, axis=1).astype(np.int32)
+    """Each task's fastest pool at its usual point."""
+    fastest: Ints = np.argmin(shop.seconds[:, : len(shop.workers)], axis=1).astype(np.int32)
     return fastest
