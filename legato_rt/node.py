@@ -147,6 +147,8 @@ class Scope:
         Nodes of the scope that are not over.
     eager : bool
         Whether each submit returns only when its task is over.
+    whole : bool
+        Whether its nodes are parts of the task that owns it, with the task's data.
     failures : list of LegatoError
         What failed here first-hand.
     error : LegatoError or None
@@ -165,13 +167,14 @@ class Scope:
         "node",
         "pending",
         "runtime",
+        "whole",
     )
 
     def __init__(self, runtime: Any, node: Node | None) -> None:
         self.runtime = runtime
         self.node = node
         self.pending = 0
-        self.eager = False
+        self.eager = self.whole = False
         self.failures: list[LegatoError] = []
         self.error: LegatoError | None = None
         self.barriers: list[Future[Any]] = []
@@ -191,7 +194,7 @@ class Scope:
         """Whether the task that owns this scope declared an access that covers another."""
         owner = self.node
         assert owner is not None
-        while owner.accesses is None and owner.parent.eager:
+        while owner.parent.whole:
             owner = owner.parent.node  # a part of a task has what the whole has
         accesses = owner.accesses or []
         # A split changes the blocks of a region: the summary is good for these very tuples only.

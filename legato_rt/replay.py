@@ -15,6 +15,7 @@ from legato_rt import context
 from legato_rt.chunks import Chunk, Run, group, play_chunk, substituted
 from legato_rt.future import Future
 from legato_rt.node import Node, Step
+from legato_rt.placement import Plan
 from legato_rt.task import task
 
 
@@ -64,6 +65,7 @@ class Replayer:
         self.steps = steps
         self.chunks: list[Chunk] | None = None
         self._runs = 0
+        self._known: bool | None = None
 
     def submit(
         self,
@@ -73,7 +75,7 @@ class Replayer:
     ) -> Replay:
         """Make a run a node of the runtime's graph."""
         run = Run(self, len(self.steps), swap)
-        node = self.runtime.submit_prepared(replay_task, (run,), data, caller)
+        node = self.runtime.submit_prepared(_REPLAY, (run,), data, caller)
         return Replay(node, run)
 
     def play(self, run: Run, parent: Node) -> None:
@@ -85,6 +87,7 @@ class Replayer:
         if self.chunks is None:
             self.chunks = group(self.steps, self._means())
         if len(self.chunks) == 1:
+            self.runtime.scope_of(parent).eager = True
             play_chunk(run, self.chunks[0])
         else:
             self._submit_chunks(run, parent)
@@ -94,10 +97,15 @@ class Replayer:
         runtime = self.runtime
         if runtime.strict or runtime.keeps_trace or runtime.executor.transfers is not None:
             return False
-        return all(self._variant(step.node) is not None for step in self.steps)
+        if self._known is None:
+            self._known = all(self._variant(step.node) is not None for step in self.steps)
+        return self._known
 
     def _variant(self, node: Node) -> Any:
-        choice = self.runtime.plan_of(node.task).fixed
+        plan = self.runtime.plan_of(node.task)
+        choice = plan.fixed
+        if choice is None and not node.holes:
+            choice = plan.choice(node.args, node.kwargs)
         return None if choice is None else choice.by_device.get("cpu")
 
     def function_of(self, node: Node) -> Callable[..., Any]:
@@ -135,10 +143,11 @@ class Replayer:
     def _submit_chunks(self, run: Run, parent: Node) -> None:
         assert self.chunks is not None
         scope = self.runtime.scope_of(parent)
+        scope.whole = True
         nodes: list[Node] = []
         with self.runtime.executor.step() as scheduler:
             for chunk in self.chunks:
-                node = self.runtime.prepare(chunk_task, (run, chunk), scope)
+                node = self.runtime.prepare(_CHUNK, (run, chunk), scope)
                 nodes.append(node)
                 scheduler.submit(node, None, None, [nodes[i] for i in chunk.before])
 
@@ -156,3 +165,7 @@ def replay_task(run: Run) -> None:
 def chunk_task(run: Run, chunk: Chunk) -> None:
     """The body of a chunk's node."""
     play_chunk(run, chunk)
+
+
+_REPLAY = Plan(replay_task, {"host": ("cpu",)}, False)
+_CHUNK = Plan(chunk_task, {"host": ("cpu",)}, False)

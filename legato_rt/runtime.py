@@ -16,15 +16,12 @@ from legato_rt.future import FINISHED, Future, deliver, is_delivered
 from legato_rt.lending import Deadline
 from legato_rt.node import Node, Scope, Site, refuse_foreign, search
 from legato_rt.objective import Objective, make_objective
-from legato_rt.placement import Plan
+from legato_rt.placement import Choice, Plan
 from legato_rt.policy.base import Policy
-from legato_rt.replay import chunk_task, replay_task
 from legato_rt.report import Report
 from legato_rt.settings import Settings
 from legato_rt.task import DEFAULTS, Options, Task
 from legato_rt.trace import Trace
-
-_PARTS = (replay_task, chunk_task)
 
 
 class Runtime:
@@ -250,29 +247,30 @@ class Runtime:
         return node
 
     def submit_prepared(
-        self,
-        task: Task[..., Any],
-        args: tuple[Any, ...],
-        data: list[tuple[Any, int]],
-        caller: FrameType,
+        self, plan: Plan, args: tuple[Any, ...], data: list[tuple[Any, int]], caller: FrameType
     ) -> Node:
         """Add a node of the runtime's own, whose arguments are not looked into."""
         scope, number = self._scope(), next(self._numbers)
-        node = Node(scope, number, self.plan_of(task), args, None, DEFAULTS, caller)
-        node.choice = node.plan.fixed
+        node = Node(scope, number, plan, args, None, DEFAULTS, caller)
+        node.choice = self._anywhere(plan)
         with self.executor.step() as scheduler:
             if self._state != "open":
                 self._refuse(node)
             scheduler.submit(node, None, data)
         return node
 
-    def prepare(self, task: Task[..., Any], args: tuple[Any, ...], scope: Scope) -> Node:
+    def prepare(self, plan: Plan, args: tuple[Any, ...], scope: Scope) -> Node:
         """Make a part of the task that owns a scope, to be submitted with its edges given."""
         assert scope.node is not None
         number, site = next(self._numbers), scope.node.site
-        node = Node(scope, number, self.plan_of(task), args, None, DEFAULTS, site)
-        node.choice = node.plan.fixed
+        node = Node(scope, number, plan, args, None, DEFAULTS, site)
+        node.choice = self._anywhere(plan)
         return node
+
+    def _anywhere(self, plan: Plan) -> Choice:
+        """For a task of the runtime's own: the CPU, or whatever there is without one."""
+        names = [name for name, kinds in self._parts.accepts.items() if "cpu" in kinds]
+        return Choice(dict.fromkeys(names or self._parts.accepts, plan.task.variants[0]))
 
     def plan_of(self, task: Task[..., Any]) -> Plan:
         """What this runtime knows about a task."""
@@ -300,7 +298,7 @@ class Runtime:
         with self.executor.lock:
             if node.scope is None:
                 node.scope = Scope(self, node)
-                node.scope.eager = node.task in _PARTS
+                node.scope.eager = node.parent.whole
             found: Scope = node.scope
         return found
 

@@ -91,6 +91,26 @@ def test_runs_that_need_the_executor_for_each_task(options: dict[str, Any]) -> N
             assert graph.run().result(last) == wanted
 
 
+def test_a_machine_without_a_cpu_device() -> None:
+    @lrt.task
+    def double(c: InOut[Array]) -> None:
+        c *= 2
+
+    @double.variant("null")
+    def double_null(c: Array) -> None:
+        c *= 2
+
+    c = np.ones(8, np.int64)
+    with lrt.capture() as graph:
+        double.submit(c[:4])
+        double.submit(c)
+    with lrt.Runtime(devices="null"):
+        for _ in range(3):
+            graph.run()
+        lrt.wait(c)
+    assert c.tolist() == [64] * 4 + [8] * 4
+
+
 def test_runs_are_ordered_with_other_tasks() -> None:
     c = np.zeros(8, np.int64)
     with lrt.capture() as graph:
