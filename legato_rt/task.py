@@ -207,7 +207,12 @@ class BoundTask(Generic[R]):
 
     def map(self, *iterables: Iterable[Any]) -> list[Future[R]]:
         """See `Task.map`."""
-        return [self.submit(*args) for args in zip(*iterables, strict=False)]
+        runtime = current_runtime(required=True)
+        task, first, options, caller = self.task, self._first, self._options, _caller(1)
+        return [
+            runtime.submit(task, (*first, *args), {}, options, caller)
+            for args in zip(*iterables, strict=False)
+        ]
 
     def options(self, **options: Any) -> BoundTask[R]:
         """See `Task.options`."""
