@@ -122,9 +122,9 @@ class Node(Future[Any]):
     @property
     def where(self) -> str:
         """``file:line`` of the submit."""
-        lines = list(self.caller.co_positions())
-        line = lines[self.lasti // 2][0] if self.lasti // 2 < len(lines) else None
-        return f"{self.caller.co_filename}:{line or self.caller.co_firstlineno}"
+        code, at = self.caller, self.lasti
+        line = next((line for first, end, line in code.co_lines() if first <= at < end), None)
+        return f"{code.co_filename}:{line or code.co_firstlineno}"
 
     @property
     def story(self) -> str:
