@@ -315,6 +315,10 @@ class Scheduler:
         if self.timed and self.policy.rouses:
             self._rouse()
         if follower is not None:
+            ranked = self.policy.ranked or follower.options.priority
+            if ranked and not self._may_follow(follower, worker):
+                self._ready(follower, worker)  # what was released after it goes before it
+                return None
             follower.state = RUNNING
             follower.worker = worker
         return follower
@@ -371,10 +375,8 @@ class Scheduler:
 
     def _may_follow(self, node: Node, worker: int) -> bool:
         """Whether a worker may go straight on with a node that it made ready."""
-        policy = self.policy
-        choice = node.choice
-        assert choice is not None
-        if not policy.chains or self.workers[worker] not in choice.devices:
+        policy, devices = self.policy, node.choice.devices  # type: ignore[union-attr]
+        if not policy.chains or self.workers[worker] not in devices:
             return False
         if not policy.ranked and not node.options.priority:
             return True
