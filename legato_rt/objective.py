@@ -41,6 +41,11 @@ class Objective:
         if self.time_power not in (0, 1, 2):
             raise SettingError(f"time_power is 0, 1 or 2, not {self.time_power!r}")
 
+    @property
+    def counts_energy(self) -> bool:
+        """Whether energy plays any part."""
+        return self.energy_weight > 0 or self.time_power > 0
+
     def score(self, energy: float, time: float) -> float:
         """What a choice costs, from its energy and time, each as a multiple of the least possible;
         less is better."""

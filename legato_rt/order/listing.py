@@ -106,6 +106,8 @@ class Traffic(NamedTuple):
         When the data of a task is in the memory that a worker shares; infinite if never.
     arrival : array, shape (tasks,)
         When what a task needs is there.
+    sent : array of int, shape (1,)
+        How many tasks were sent anywhere.
     """
 
     queue: Ints
@@ -114,6 +116,7 @@ class Traffic(NamedTuple):
     load_s: Floats
     copies: Floats
     arrival: Floats
+    sent: Ints
 
 
 @compiled
@@ -121,7 +124,7 @@ def sent(
     shop: Shop, priority: Floats, mode: Ints, start_s: Floats, worker: Ints, limit_s: float
 ) -> float:
     """With transfers: a task is sent to the worker of its pool where it is done first; one of
-    mode -1 to the best of all."""
+    mode -1 to the best of all, where it waits in order of arrival."""
     workers = len(shop.pool_of)
     waits, busy = shop.waits.copy(), np.zeros(workers, np.bool_)
     traffic = _no_traffic(len(mode), workers)
@@ -164,6 +167,7 @@ def _no_traffic(tasks: int, workers: int) -> Traffic:
         np.zeros(workers),
         np.full((tasks, workers), np.inf),
         np.empty(tasks),
+        np.zeros(1, np.int64),
     )
 
 
@@ -196,6 +200,8 @@ def _send(shop: Shop, traffic: Traffic, task: int, mode: int, now: float, key: f
             traffic.copies[shop.predecessors[edge], memory] = arrival
     traffic.arrival[task] = there_s
     traffic.load_s[chosen] = least
+    traffic.sent[0] += 1
+    key = key if mode >= 0 else float(traffic.sent[0])
     count = traffic.queued[chosen]
     traffic.queued[chosen] = push(traffic.queue[chosen], traffic.keys[chosen], count, task, key)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from legato_rt.errors import SettingError
 from legato_rt.policy.base import Policy
 from legato_rt.policy.eft import Eft
+from legato_rt.policy.energy import Energy
 from legato_rt.policy.fifo import Fifo
 from legato_rt.policy.heft import Heft
 from legato_rt.policy.portfolio import Portfolio
+from legato_rt.policy.powercap import PowerCap
 from legato_rt.policy.steal import Steal
 
-_SHIPPED: tuple[type[Policy], ...] = (Fifo, Steal, Eft, Heft, Portfolio)
+_SHIPPED: tuple[type[Policy], ...] = (Fifo, Steal, Eft, Heft, Portfolio, Energy, PowerCap)
 POLICIES = {policy.name: policy for policy in _SHIPPED}
 """Every policy that ships, by name."""
 

@@ -188,6 +188,10 @@ class Policy:
     def finished(self, node: Node) -> None:
         """A node's body is over, in whatever way; told only if `timed`."""
 
+    def admits(self, node: Node) -> bool:
+        """Whether a ready node may start now; asked only if `timed`, besides `pop`."""
+        return True
+
     def pop(self, worker: int) -> Node | None:
         """Take the next node for an idle worker: its own queue before those of all, by priority."""
         sources = self.sources[worker]

@@ -28,6 +28,8 @@ class Entry:
 
     Attributes
     ----------
+    point : str
+        Operating point, empty for the worker's usual one.
     seconds : array, shape (workers,)
         Its time on each worker.
     before : list of Node
@@ -39,6 +41,7 @@ class Entry:
     finish_s: float
     seconds: Floats
     before: list[Node]
+    point: str = ""
 
 
 class Book:
@@ -92,7 +95,13 @@ class Book:
         return order[0]
 
     def add(
-        self, nodes: Sequence[Node], dag: Dag, seconds: Floats, schedule: Schedule, since: float
+        self,
+        nodes: Sequence[Node],
+        dag: Dag,
+        seconds: Floats,
+        schedule: Schedule,
+        since: float,
+        points: Sequence[str] = (),
     ) -> None:
         """Enter a schedule of nodes that are not planned yet, counted from a time."""
         for i, node in enumerate(nodes):
@@ -103,6 +112,7 @@ class Book:
                 float(schedule.finish_s[i]) + since,
                 seconds[i],
                 [nodes[k] for k in dag.predecessors[first:last]],
+                points[i] if points else "",
             )
         self.length_s = schedule.makespan_s
         self._sort(nodes)
@@ -164,6 +174,7 @@ class Book:
         schedule = heft(dag, seconds, order_by=order, release_s=release, available_s=available)
         for i, node in enumerate(nodes):
             entry = self.entries[node]
+            entry.point = ""
             entry.worker = int(schedule.worker[i])
             entry.start_s = float(schedule.start_s[i]) + now
             entry.finish_s = float(schedule.finish_s[i]) + now

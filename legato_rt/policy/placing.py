@@ -26,6 +26,9 @@ from legato_rt.site import Site
 GUESS_S = 1e-3
 """What a task is taken to last while nothing at all is known."""
 
+RISK = 8
+"""How much rarer a candidate is tried again that costs more: by its ratio to this power."""
+
 Trial = tuple[str, str, str, str]
 
 
@@ -34,6 +37,8 @@ class Placing(Policy):
 
     Attributes
     ----------
+    tunes : bool
+        Whether operating points other than the usual one are candidates.
     site : Site
         The machine, the costs, the objective; given by `equip`.
     lanes : dict of str to Lanes
@@ -42,6 +47,7 @@ class Placing(Policy):
 
     timed = True
     chains = False
+    tunes = False
 
     def __init__(self) -> None:
         self.site: Site | None = None
@@ -49,6 +55,10 @@ class Placing(Policy):
     def choose(self, node: Node, candidates: Sequence[Candidate]) -> Candidate:
         """Choose where a ready node runs; candidates are never empty."""
         raise NotImplementedError
+
+    def regret(self, candidate: Candidate) -> float:
+        """What is lost if a candidate turns out as expected; what costs little is tried more."""
+        return candidate.seconds
 
     def urgency(self, node: Node) -> float:
         """Among nodes of one priority on one device the more urgent starts first."""
@@ -102,7 +112,8 @@ class Placing(Policy):
             start_s = free_s + transfer_s
             if site.prefetches:
                 start_s = max(free_s, self.now + transfer_s)
-            for point in device.points or (device.point(),):
+            points = device.points if self.tunes and device.points else (device.point(),)
+            for point in points:
                 known = site.costs.estimate(node, device, variant, point.name, 1)
                 seconds, joules, samples = self._expected(known, point.active_w)
                 joules += transfer_j
@@ -122,20 +133,33 @@ class Placing(Policy):
 
     def _trial(self, node: Node, candidates: Sequence[Candidate]) -> Candidate | None:
         """A candidate to learn from instead of the best one, if it is time for that."""
-        unknown = [c for c in candidates if c.samples == -1]
-        for candidate in sorted(unknown, key=lambda c: (c.joules, c.start_s)):
-            trial = _trial_of(node, candidate)
-            if trial not in self._trials:
-                self._trials.add(trial)
-                return candidate
+        if any(c.samples == -1 for c in candidates):
+            unknown = [c for c in candidates if c.samples == -1]
+            for candidate in sorted(unknown, key=lambda c: (c.joules, c.start_s)):
+                trial = _trial_of(node, candidate)
+                if trial not in self._trials:
+                    self._trials.add(trial)
+                    return candidate
         known = [c for c in candidates if c.samples is not None and c.samples >= 0]
-        if not known:
+        if len(known) < 2:
             return None
         assert self.site is not None
-        least = min(known, key=lambda c: c.samples or 0)
-        best_s = min(c.seconds for c in known)
-        chance = max(0.02, 0.1 / max(least.samples or 0, 1) ** 0.5) * best_s / least.seconds
-        return least if draw(self.site.seed, node.seq) < chance else None
+        least = min(max(c.samples or 0, 1) for c in known)
+        chance = draw(self.site.seed, node.seq) / max(0.02, 0.1 / least**0.5)
+        return self._again(known, chance) if chance < 1 else None
+
+    def _again(self, known: Sequence[Candidate], chance: float) -> Candidate:
+        """Draw a candidate to run again: rather one with few runs, and one that costs little."""
+        costs = [self.regret(c) for c in known]
+        best = max(min(costs), 1e-300)
+        shares = [(best / max(cost, best)) ** RISK for cost in costs]
+        shares = [s / max(c.samples or 0, 1) ** 0.5 for s, c in zip(shares, known, strict=True)]
+        left = chance * sum(shares)
+        for candidate, share in zip(known, shares, strict=True):
+            left -= share
+            if left < 0:
+                return candidate
+        return known[-1]
 
     # -- queues -----------------------------------------------------------------------------
 

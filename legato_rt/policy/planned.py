@@ -16,14 +16,13 @@ first in its worker's order, and all that it needs is over, so that it is ready.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
 
 from legato_rt.future import READY
 from legato_rt.node import Node
-from legato_rt.order import Dag, Links, Schedule
+from legato_rt.order import Dag, Links, Schedule, heft
 from legato_rt.order.arrays import Floats
 from legato_rt.policy.base import Devices
 from legato_rt.policy.book import Book
@@ -31,16 +30,23 @@ from legato_rt.policy.eft import Eft
 
 
 class Planned(Eft):
-    """Carries out a plan; a subclass makes it in `plan`."""
+    """Carries out a plan; a subclass makes it in `plan`.
+
+    Attributes
+    ----------
+    looks_behind : bool
+        Whether what was not foreseen is planned as it shows.
+    """
 
     plans = True
     rouses = True
+    looks_behind = True
 
-    @abstractmethod
     def plan(
         self, dag: Dag, seconds: Floats, links: Links | None, kinds: Sequence[str]
     ) -> Schedule:
         """Plan a graph; ``seconds`` has shape (tasks, workers), infinite where one cannot run."""
+        return heft(dag, seconds, links=links)
 
     def attach(self, workers: Sequence[str]) -> None:
         """See `Policy.attach`."""
@@ -76,7 +82,7 @@ class Planned(Eft):
     def push(self, node: Node, devices: Devices, by: int) -> int | None:
         """See `Policy.push`; a planned node waits for its worker, others as in `Eft`."""
         entry = self.book.entries.get(node)
-        if entry is None:
+        if entry is None and self.looks_behind:
             found = self.book.behind(node)
             if len(found) > 1:
                 self.book.append({n: self._times(n) for n in found}, self.now)
@@ -85,7 +91,8 @@ class Planned(Eft):
             self.book.entries.pop(node, None)
             return super().push(node, devices, by)
         name = self.workers[entry.worker]
-        expected = self.candidates(node, frozenset((name,)))[0]
+        found_there = self.candidates(node, frozenset((name,)))
+        expected = next((c for c in found_there if c.point == entry.point), found_there[0])
         start_s = max(self.now, entry.start_s)
         node.placed = expected._replace(worker=entry.worker, start_s=start_s)
         assert self.site is not None
