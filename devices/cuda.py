@@ -226,6 +226,7 @@ class CudaBackend:
                 detail=f"{gpu.name} (compute capability {gpu.capability})",
                 memory=name,
                 memory_bytes=gpu.memory_bytes,
+                exclusive=True,
             )
             for ordinal, gpu in enumerate(found)
         ]

@@ -250,16 +250,19 @@ def _described(name: str, backend: OpenClBackend, device: Any) -> Device:
         notes.append(f"{device.max_compute_units} of {whole.max_compute_units} units")
     if emulated:
         notes.append("emulated")
+    on_cpu = bool(device.type & pyopencl.device_type.CPU)
     return Device(
         name,
         backend.kind,
         backend.runs,
         workers=2,
-        power=POWER["cpu" if device.type & pyopencl.device_type.CPU else "other"],
+        power=POWER["cpu" if on_cpu else "other"],
         detail=f"{device.name.strip()} ({', '.join(notes)})",
         simulated=emulated or is_checker(device),
         memory=name,
         memory_bytes=device.global_mem_size,
+        shares="cpu" if on_cpu else "",
+        exclusive=True,
     )
 
 

@@ -106,12 +106,9 @@ def _connect(
         for slot in slots
         if slot.has_memory
     }
-    costs: History | None = None
-    path: Path | None = None
     replicas = Replicas()
-    if policy.timed:
-        path = _costs_path(settings)
-        costs = history_store.load(path) if path is not None else History()
+    costs, path = _costs(settings) if policy.timed else (None, None)
+    if costs is not None:
         data: Whereabouts = replicas if limits else Everywhere()
         policy.equip(Site(machine, costs, objective, settings.power_cap_w, data))
     kind = CheckedScheduler if validate else Scheduler
@@ -145,7 +142,9 @@ def _default_policy(machine: Machine, objective: Objective, settings: Settings) 
     return make_policy("eft" if len(machine.devices) > 1 else "steal")
 
 
-def _costs_path(settings: Settings) -> Path | None:
+def _costs(settings: Settings) -> tuple[History, Path | None]:
+    """What was learned so far, and where what is learned now is kept."""
     if settings.costs == "off":
-        return None
-    return history_store.default_path() if settings.costs == "auto" else Path(settings.costs)
+        return History(), None
+    path = history_store.default_path() if settings.costs == "auto" else Path(settings.costs)
+    return history_store.load(path), path

@@ -69,7 +69,7 @@ def check(
     samples : iterable of sequences
         Arguments of one call each; they are copied, never written.
     devices : str or iterable of str, optional
-        Names or kinds; all real devices of this machine by default.
+        Names or kinds; all real ones of this machine by default.
 
     Returns
     -------
@@ -87,7 +87,9 @@ def check(
     kinds = {variant.kind for variant in task.variants}
     asked = {b.kind for b in backends().values() if kinds.intersection(b.runs)}
     found: list[Comparison] = []
-    for device in Machine.discover(asked).select(devices).devices:
+    machine = Machine.discover(asked)
+    real = [device.name for device in machine.devices if not device.simulated]
+    for device in machine.select(devices if devices is not None else real).devices:
         variants = [v for v in task.variants[1:] if v.kind in device.accepts]
         with contextlib.closing(backends()[device.kind].open(device)) as session:
             found += [_compare(task, v, device, session, calls) for v in variants]

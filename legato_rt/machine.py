@@ -77,6 +77,11 @@ class Device:
         Peak rate of one worker in single precision, for a first guess at unknown times.
     costs : str
         Where the times of tasks on it are from, for people.
+    shares : str
+        Name of the device whose cores it computes on, if it has none of its own: what runs on one
+        of them slows down the other.
+    exclusive : bool
+        Whether its workers compute one at a time, and copy while another computes.
     sources : mapping of str to str
         Where each number is from, by its name.
     """
@@ -94,6 +99,8 @@ class Device:
     cores: int | None = None
     flops_per_s: float | None = None
     costs: str = ""
+    shares: str = ""
+    exclusive: bool = False
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def point(self, name: str = "") -> OperatingPoint:
@@ -201,8 +208,8 @@ class Machine:
         Parameters
         ----------
         wanted : str or iterable of str or None
-            Names or kinds, a string separated by commas; `None` for all that are real hardware,
-            and a kind for its real hardware if there is any.
+            Names or kinds, a string separated by commas; `None` for all that are hardware of their
+            own, and a kind for its real hardware if there is any.
 
         Raises
         ------
@@ -210,7 +217,9 @@ class Machine:
             If one of them is not there.
         """
         if wanted is None:
-            return replace(self, devices=tuple(d for d in self.devices if not d.simulated))
+            own = {device.name for device in self.devices}
+            kept = [d for d in self.devices if not d.simulated and d.shares not in own]
+            return replace(self, devices=tuple(kept))
         names = wanted.split(",") if isinstance(wanted, str) else list(wanted)
         chosen: dict[str, Device] = {}
         for name in (n.strip() for n in names):

@@ -36,7 +36,8 @@ class Runtime:
     workers : int, optional
         Worker threads of the CPU; by default one for each core.
     devices : str or iterable of str, optional
-        Names or kinds of the devices to use; by default all real ones.
+        Names or kinds of the devices to use; by default all that have hardware of their own and
+        that some task has a variant for.
     policy : str or Policy, optional
         Which ready task a worker gets next, by name or as an object of your own; by default
         ``"steal"`` on a CPU alone, and what serves the objective where devices differ.

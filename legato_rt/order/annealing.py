@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from legato_rt.order.arrays import Floats, Ints
-from legato_rt.order.goal import Goal, cost, longest
+from legato_rt.order.goal import Goal
+from legato_rt.order.goal_kernel import cost, longest
 from legato_rt.order.jit import compiled
 from legato_rt.order.listing import joules_of, listed
 from legato_rt.order.shop import Shop

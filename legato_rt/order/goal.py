@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from legato_rt.order.jit import compiled
-
 
 class Goal(NamedTuple):
     """The numbers of a cost; less is better.
@@ -29,23 +27,3 @@ class Goal(NamedTuple):
     power: int = 0
     idle_w: float = 0.0
     bound_s: float = np.inf
-
-
-@compiled
-def cost(goal: Goal, makespan_s: float, joules: float) -> float:
-    """Cost of a schedule whose tasks take ``joules`` over what idle workers draw."""
-    if makespan_s > goal.bound_s or makespan_s == np.inf:
-        return np.inf
-    energy = joules + goal.idle_w * makespan_s
-    if goal.power > 0:
-        return float(energy * makespan_s**goal.power)
-    return float(goal.per_joule * energy + goal.per_second * makespan_s)
-
-
-@compiled
-def longest(goal: Goal, joules: float, limit: float) -> float:
-    """The makespan beyond which the cost is over a limit."""
-    slope = goal.per_joule * goal.idle_w + goal.per_second
-    if goal.power > 0 or slope <= 0.0 or limit == np.inf:
-        return goal.bound_s
-    return float(min(goal.bound_s, (limit - goal.per_joule * joules) / slope))

@@ -154,7 +154,7 @@ class Trials:
         return start_s, worker, makespan_s
 
     def _draft(self, goal: Goal, priority: Floats, mode: Ints, makespan_s: float) -> Draft:
-        from legato_rt.order.goal import cost
+        from legato_rt.order.goal_kernel import cost
 
         joules = float(self.shop.joules[np.arange(len(mode)), mode].sum())
         return Draft(priority, mode, makespan_s, cost(goal, makespan_s, joules))

@@ -30,8 +30,10 @@ class Lanes:
     def __init__(self, device: Device, workers: Sequence[int]) -> None:
         self.device = device
         self.first = workers[0]
-        self.until_s = [0.0] * len(workers)
-        self.queued_s = [0.0] * len(workers)
+        # Workers that take turns compute as one.
+        count = 1 if device.exclusive else len(workers)
+        self.until_s = [0.0] * count
+        self.queued_s = [0.0] * count
         self._entries: list[tuple[float, float, int, Node]] = []
         self._arrivals = 0
 
@@ -43,6 +45,11 @@ class Lanes:
             if number < 0 or at < best:
                 best, number = at, i
         return best, self.first + number
+
+    def idle(self, now: float) -> float:
+        """When all workers are free of all that is placed."""
+        waits = zip(self.until_s, self.queued_s, strict=True)
+        return max((until if until > now else now) + queued for until, queued in waits)
 
     def push(self, node: Node, urgency: float) -> None:
         """Queue a placed node: by priority, then by urgency, then in order of arrival."""

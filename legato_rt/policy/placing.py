@@ -79,6 +79,10 @@ class Placing(Policy):
             name: Lanes(devices[name], [i for i, w in enumerate(self.workers) if w == name])
             for name in names
         }
+        self._neighbours = {
+            name: [o for o in names if devices[o].shares == name or devices[name].shares == o]
+            for name in names
+        }
         self._trials: set[Trial] = set()
         self._typical_s = GUESS_S
 
@@ -108,6 +112,8 @@ class Placing(Policy):
                 continue
             device, variant = lanes.device, choice.by_device[name]
             free_s, worker = lanes.free(self.now)
+            for other in self._neighbours[name]:
+                free_s = max(free_s, self.lanes[other].idle(self.now))
             transfer_s, transfer_j = site.data.transfer(node, device, self.now)
             start_s = free_s + transfer_s
             if site.prefetches:
