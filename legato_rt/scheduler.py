@@ -131,8 +131,8 @@ class Scheduler:
 
     def take(self, node: Node, worker: int) -> bool:
         """Start one certain node on a worker, if it is ready and the worker can run it."""
-        choice = node.choice
-        if node.state != READY or choice is None or self.workers[worker] not in choice.devices:
+        able = node.choice is not None and self.workers[worker] in node.choice.devices
+        if node.state != READY or not able or (self.timed and not self.policy.admits(node)):
             return False
         self._start(node, worker)
         return True

@@ -41,7 +41,6 @@ class Energy(Planned):
     looks_behind = False
 
     def __init__(self, effort: int | None = None) -> None:
-        super().__init__()
         self._effort = effort
 
     def equip(self, site: Site) -> None:
@@ -113,7 +112,6 @@ class Energy(Planned):
 
     def _tables(self, nodes: Sequence[Node]) -> tuple[Floats, Floats]:
         """Seconds, and joules over idle, of every node on every worker at every point."""
-        assert self.site is not None
         most = max(len(lanes.device.points or "1") for lanes in self.lanes.values())
         shape = len(nodes), len(self.workers), most
         seconds, joules = np.full(shape, np.inf), np.zeros(shape)

@@ -25,7 +25,6 @@ class Heft(Planned):
     name = "heft"
 
     def __init__(self, rank: Rule = "mean") -> None:
-        super().__init__()
         self._rank = rank
 
     def plan(

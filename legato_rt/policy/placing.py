@@ -49,8 +49,8 @@ class Placing(Policy):
     chains = False
     tunes = False
 
-    def __init__(self) -> None:
-        self.site: Site | None = None
+    site: Site
+    _is_equipped = False
 
     def choose(self, node: Node, candidates: Sequence[Candidate]) -> Candidate:
         """Choose where a ready node runs; candidates are never empty."""
@@ -67,13 +67,14 @@ class Placing(Policy):
     def equip(self, site: Site) -> None:
         """See `Policy.equip`."""
         self.site = site
+        self._is_equipped = True
 
     def attach(self, workers: Sequence[str]) -> None:
         """See `Policy.attach`."""
         super().attach(workers)
         names = list(dict.fromkeys(workers))
-        if self.site is None:
-            self.site = Site(Machine(tuple(_unknown(name, workers) for name in names)))
+        if not self._is_equipped:
+            self.equip(Site(Machine(tuple(_unknown(name, workers) for name in names))))
         devices = {device.name: device for device in self.site.machine.devices}
         self.lanes = {
             name: Lanes(devices[name], [i for i, w in enumerate(self.workers) if w == name])
@@ -97,14 +98,12 @@ class Placing(Policy):
         node.placed = chosen
         lanes = self.lanes[chosen.device]
         lanes.push(node, self.urgency(node))
-        assert self.site is not None
         self.site.data.bring(node, lanes.device, self.now)
         return None
 
     def candidates(self, node: Node, devices: Devices) -> list[Candidate]:
         """Every device and operating point on which a node could run, as things stand now."""
         site, choice = self.site, node.choice
-        assert site is not None
         assert choice is not None
         found: list[Candidate] = []
         for name, lanes in self.lanes.items():
@@ -149,7 +148,6 @@ class Placing(Policy):
         known = [c for c in candidates if c.samples is not None and c.samples >= 0]
         if len(known) < 2:
             return None
-        assert self.site is not None
         least = min(max(c.samples or 0, 1) for c in known)
         chance = draw(self.site.seed, node.seq) / max(0.02, 0.1 / least**0.5)
         return self._again(known, chance) if chance < 1 else None

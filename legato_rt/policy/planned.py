@@ -61,7 +61,6 @@ class Planned(Eft):
 
     def _times(self, node: Node) -> list[float]:
         """Seconds of a node on every worker."""
-        assert self.site is not None
         assert node.choice is not None
         by_device: dict[str, float] = {}
         for name, variant in node.choice.by_device.items():
@@ -71,7 +70,6 @@ class Planned(Eft):
         return [by_device.get(name, float("inf")) for name in self.workers]
 
     def _links(self) -> Links | None:
-        assert self.site is not None
         if not self.site.data.moves:
             return None
         memories = [self.lanes[name].device.memory for name in self.workers]
@@ -95,7 +93,6 @@ class Planned(Eft):
         expected = next((c for c in found_there if c.point == entry.point), found_there[0])
         start_s = max(self.now, entry.start_s)
         node.placed = expected._replace(worker=entry.worker, start_s=start_s)
-        assert self.site is not None
         self.site.data.bring(node, self.lanes[name].device, self.now)
         return self.book.now_ready(node)
 

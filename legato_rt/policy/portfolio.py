@@ -27,7 +27,6 @@ class Portfolio(Planned):
     name = "portfolio"
 
     def __init__(self, effort: int | None = None, seed: int = 0) -> None:
-        super().__init__()
         self._effort = effort
         self._seed = seed
 
