@@ -1,40 +1,32 @@
-"""What the runtime expects of a device with a memory of its own, held against every driver."""
+"""The contract of device drivers on all that ship, and that it finds what is wrong with others."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 from legato_rt.backend import Backend, Session
-from legato_rt.devices import cuda, null, opencl, opencl_discovery
+from legato_rt.devices import cpu, cuda, null, opencl, opencl_discovery, simulated
 from legato_rt.errors import DeviceError
 from legato_rt.machine import Device
+from legato_rt.testing import BACKEND_CHECKS, check_backend
+from legato_rt.testing import backends as contract
 from tests.helpers import cupy_standin
 
-NAMES = ["null", "opencl", "fpga", "cuda stand-in", pytest.param("cuda", marks=pytest.mark.gpu)]
+NAMES = [
+    "cpu",
+    "simulated",
+    "null",
+    "opencl",
+    "fpga",
+    "cuda stand-in",
+    pytest.param("cuda", marks=pytest.mark.gpu),
+]
 
-RECORD = np.dtype([("a", "<i4"), ("b", "<f8", (2,))])
-GRID = np.arange(120, dtype=np.float64).reshape(10, 12)
-VIEWS = {
-    "dense": GRID,
-    "columns first": np.asfortranarray(GRID),
-    "transposed": GRID.T,
-    "strided": GRID[1:9:3, ::5],
-    "backward": GRID[::-1, ::-2],
-    "one column": GRID[:, 3],
-    "no element": GRID[:0],
-    "no axis": np.array(7.5),
-    "single precision": GRID.astype(np.float32),
-    "bytes": np.arange(7, dtype=np.uint8),
-    "flags": GRID > 30,
-    "complex": GRID.astype(np.complex64),
-    "records": np.array([(1, (2.0, 3.0)), (4, (5.0, 6.0))], RECORD),
-    "a field": np.zeros(5, np.dtype([("x", "<f4"), ("y", "<f4")]))["y"],
-}
+VIEWS = contract.VIEWS
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -49,14 +41,18 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
             opencl_discovery.devices.cache_clear()
         if name == "cuda stand-in":
             with cupy_standin.installed(patch):
-                yield cuda.backend
+                stand_in: Any = cuda.backend
+                yield stand_in
         else:
-            yield {
+            found: dict[str, Any] = {
+                "cpu": cpu.backend,
+                "simulated": simulated.backend,
                 "null": null.backend,
                 "opencl": opencl.backend,
                 "fpga": opencl.fpga_backend,
                 "cuda": cuda.backend,
-            }[name]
+            }
+            yield found[name]
     opencl_discovery.devices.cache_clear()
 
 
@@ -68,155 +64,80 @@ def devices(backend: Backend) -> list[Device]:
     return found
 
 
-@pytest.fixture
-def session(backend: Backend, devices: list[Device]) -> Iterator[Session]:
-    opened = backend.open(devices[0])
-    yield opened
-    opened.close()
+@pytest.mark.parametrize("check", BACKEND_CHECKS, ids=lambda check: check.__name__)
+def test_it_fulfils_the_contract(
+    backend: Backend, devices: list[Device], check: Callable[[Backend, Sequence[Device]], None]
+) -> None:
+    check(backend, devices)
 
 
-def memory(session: Session) -> Any:
-    return session.memory  # type: ignore[attr-defined]
-
-
-def test_it_is_a_backend(backend: Backend, devices: list[Device]) -> None:
-    assert isinstance(backend, Backend)
-    assert all(isinstance(text, str) and text for text in backend.problems())
-    assert [d.name for d in devices] == [
-        d.name for d in backend.discover() if "Oclgrind" not in d.detail
-    ]
-    for device in devices:
-        assert device.kind == backend.kind
-        assert device.accepts == backend.runs
-        assert device.workers >= 1
-        assert device.detail
-
-
-def test_a_session_says_that_it_has_a_memory(session: Session) -> None:
-    assert isinstance(session, Session)
-    assert not getattr(session, "direct", False)
-    with session.turn:  # type: ignore[attr-defined]
-        pass
-
-
-@pytest.mark.parametrize("name", VIEWS)
-def test_a_copy_there_and_back_is_the_same(session: Session, name: str) -> None:
-    view = VIEWS[name]
-    array = memory(session).allocate(view)
-    assert tuple(array.shape) == view.shape
-    assert array.dtype == view.dtype
-    memory(session).upload(view, array)
-    back = np.zeros_like(view, subok=False)
-    memory(session).download(array, back)
-    np.testing.assert_array_equal(back, view)
-    memory(session).free(array)
-
-
-@pytest.mark.parametrize("name", ["transposed", "strided", "backward", "one column", "a field"])
-def test_a_download_touches_the_view_alone(session: Session, name: str) -> None:
-    """The bytes between those of a strided view belong to somebody else."""
-    view = VIEWS[name]
-    array = memory(session).allocate(view)
-    memory(session).upload(view + 1, array)
-    base = np.full(view.size * 7 + 64, -5, view.dtype)
-    into = base[3 : 3 + view.size * 5 : 5].reshape(view.shape)
-    into = np.lib.stride_tricks.as_strided(
-        base[3:], view.shape, [s * 5 for s in np.zeros(view.shape, view.dtype).strides]
-    )
-    memory(session).download(array, into)
-    np.testing.assert_array_equal(into, view + 1)
-    assert (base == -5).sum() == base.size - view.size
-    memory(session).free(array)
-
-
-def test_an_upload_reads_read_only_memory(session: Session) -> None:
-    view = GRID[::2, 1:].copy()
-    view.flags.writeable = False
-    array = memory(session).allocate(view)
-    memory(session).upload(view, array)
-    back = np.empty_like(view)
-    memory(session).download(array, back)
-    np.testing.assert_array_equal(back, view)
-
-
-def test_a_large_copy_arrives_whole(session: Session) -> None:
-    """Larger than any buffer that a driver sends copies through, and of odd size."""
-    view = np.arange(3_000_001, dtype=np.float64)[::-1]
-    array = memory(session).allocate(view)
-    memory(session).upload(view, array)
-    back = np.empty(view.size, view.dtype)
-    memory(session).download(array, back)
-    np.testing.assert_array_equal(back, view)
-    memory(session).free(array)
-
-
-def test_what_it_cannot_hold_is_refused(session: Session, backend: Backend) -> None:
-    if backend.kind == "null":
+def test_what_hardware_cannot_hold_is_refused(backend: Backend, devices: list[Device]) -> None:
+    if backend.kind in ("cpu", "simulated", "null"):
         pytest.skip("it holds everything that NumPy does")
-    for view in (GRID.astype(">f8"), np.array([{}], object)):
+    session = backend.open(devices[0])
+    for view in (contract.GRID.astype(">f8"), np.array([{}], object)):
         with pytest.raises(DeviceError, match="cannot be used"):
-            memory(session).allocate(view)
+            session.memory.allocate(view)  # type: ignore[attr-defined]
+    session.close()
 
 
-@pytest.mark.parametrize("worker", [0, 1])
-def test_each_worker_gets_the_same_array(session: Session, worker: int) -> None:
-    array = memory(session).allocate(GRID)
-    mine = memory(session).on_worker(array, worker)
-    memory(session).upload(GRID, array)
-    value = session.call(worker, lambda a: a.copy() if isinstance(a, np.ndarray) else a, [mine], {})
-    np.testing.assert_array_equal(value, GRID)
+class Faulty(null.NullBackend):
+    """A driver whose memory or session has one method that is wrong."""
+
+    def __init__(self, part: str, name: str, method: Callable[..., Any]) -> None:
+        self.part, self.name, self.method = part, name, method
+
+    def open(self, device: Device) -> Session:
+        session = super().open(device)
+        owner = session.memory if self.part == "memory" else session  # type: ignore[attr-defined]
+        setattr(owner, self.name, self.method)
+        return session
 
 
-def test_arrays_that_a_variant_returns_come_to_the_host(session: Session) -> None:
-    array = memory(session).allocate(GRID)
-    memory(session).upload(GRID, array)
-    mine = memory(session).on_worker(array, 0)
-    value = session.call(0, lambda a, *, n: {"a": [a, (a, n)]}, [mine], {"n": 3})
-    assert value["a"][1][1] == 3
-    memory(session).upload(GRID + 1, array)
-    for found in (value["a"][0], value["a"][1][0]):
-        assert isinstance(found, np.ndarray)
-        np.testing.assert_array_equal(found, GRID)
+def flat_download(array: Any, view: Any) -> None:
+    """Ignores the strides of the view."""
+    span = np.lib.stride_tricks.as_strided(view, (view.size,), (view.itemsize,))
+    span[...] = array.ravel()
 
 
-def test_what_a_variant_raises_comes_through(session: Session) -> None:
-    def fails() -> None:
-        raise KeyError("its own")
-
-    with pytest.raises(KeyError, match="its own"):
-        session.call(0, fails, [], {})
-    assert session.call(0, lambda: 5, [], {}) == 5
-
-
-def test_copies_between_two_devices(backend: Backend, devices: list[Device]) -> None:
-    one, two = backend.open(devices[0]), backend.open(devices[-1])
-    source, target = memory(one).allocate(GRID.T), memory(two).allocate(GRID.T)
-    memory(one).upload(GRID.T, source)
-    memory(two).copy_from_peer(source, target)
-    back = np.empty(GRID.T.shape)
-    memory(two).download(target, back)
-    np.testing.assert_array_equal(back, GRID.T)
-    nothing = GRID[:0]
-    memory(two).copy_from_peer(memory(one).allocate(nothing), memory(two).allocate(nothing))
-    one.close()
-    two.close()
+def silent_call(
+    worker: int, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """Loses what a variant raises."""
+    try:
+        return function(*args, **kwargs)
+    except KeyError:
+        return None
 
 
-def test_one_worker_copies_while_the_other_computes(session: Session) -> None:
-    """A copy needs no turn: it gets through although a variant does not end before it has."""
-    copied = threading.Event()
-    array = memory(session).allocate(GRID)
+def raw_call(
+    worker: int, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> Any:
+    """Returns the device's own arrays."""
+    return function(*args, **kwargs)
 
-    def copy() -> None:
-        memory(session).upload(GRID, array)
-        copied.set()
 
-    thread = threading.Thread(target=copy)
+@pytest.mark.parametrize(
+    ("part", "name", "method"),
+    [
+        ("memory", "allocate", lambda view: np.empty(view.shape, np.float64)),
+        ("memory", "download", flat_download),
+        ("memory", "upload", lambda view, array: None),
+        ("memory", "copy_from_peer", lambda source, target: None),
+        ("memory", "on_worker", lambda array, worker: array * 0),
+        ("session", "call", silent_call),
+        ("session", "call", raw_call),
+    ],
+)
+def test_what_is_wrong_is_found(part: str, name: str, method: Callable[..., Any]) -> None:
+    right: Any = null.NullBackend()
+    check_backend(right)
+    faulty: Any = Faulty(part, name, method)
+    with pytest.raises(AssertionError):
+        check_backend(faulty)
 
-    def variant() -> bool:
-        thread.start()
-        return copied.wait(30)
 
-    with session.turn:  # type: ignore[attr-defined]
-        assert session.call(0, variant, [], {})
-    thread.join()
+def test_a_driver_that_finds_nothing_is_told_apart() -> None:
+    driver: Any = null.backend
+    with pytest.raises(AssertionError, match="no device of kind null is here"):
+        check_backend(driver, [])
