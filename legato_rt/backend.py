@@ -89,8 +89,11 @@ class Backend(Protocol):
         where a task has such a variant.
     """
 
-    kind: str
-    runs: tuple[str, ...]
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def runs(self) -> tuple[str, ...]: ...
 
     def discover(self) -> Sequence[Device]:
         """The devices that can be used now; none is no error."""

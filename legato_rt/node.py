@@ -149,6 +149,8 @@ class Scope:
         Whether each submit returns only when its task is over.
     whole : bool
         Whether its nodes are parts of the task that owns it, with the task's data.
+    cut : bool
+        Whether a node of it was cancelled because the runtime closes.
     failures : list of LegatoError
         What failed here first-hand.
     error : LegatoError or None
@@ -161,6 +163,7 @@ class Scope:
         "_granted",
         "_grants",
         "barriers",
+        "cut",
         "eager",
         "error",
         "failures",
@@ -174,7 +177,7 @@ class Scope:
         self.runtime = runtime
         self.node = node
         self.pending = 0
-        self.eager = self.whole = False
+        self.eager = self.whole = self.cut = False
         self.failures: list[LegatoError] = []
         self.error: LegatoError | None = None
         self.barriers: list[Future[Any]] = []

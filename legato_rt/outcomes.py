@@ -33,7 +33,13 @@ def join(node: Node, scope: Scope) -> None:
             device="?",
         )
         node.value.__cause__ = failures[0] if len(failures) == 1 else _group(failures)
-    node.state = FAILED if scope.error is not None or failures else FINISHED
+    elif scope.cut:
+        node.value = DependencyError(
+            f"{node.title} (submitted at {node.where}) did not finish: the runtime closed before "
+            "all the tasks that it submitted had run"
+        )
+    failed = scope.error is not None or failures or scope.cut
+    node.state = FAILED if failed else FINISHED
 
 
 def _group(failures: list[LegatoError]) -> ExceptionGroup[LegatoError]:

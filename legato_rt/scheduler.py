@@ -332,10 +332,7 @@ class Scheduler:
     def _spoil(self, node: Node) -> None:
         """Settle a node that did not finish, and what needs its value or its data."""
         if node.state == WAITING:
-            if node.value is None:
-                cancelled(node)
-            else:
-                doomed(node)
+            (cancelled if node.value is None else doomed)(node)
         if node.accesses is not None:
             self.graph.unlink(node, True)
             node.accesses = None
@@ -344,6 +341,8 @@ class Scheduler:
                 doom(other, node)
         if node.state == FAILED and not isinstance(node.value, DependencyError):
             node.parent.failures.append(node.value)
+        elif node.state == CANCELLED and self.closing and node.value.delivered < 0:
+            node.parent.cut = True
 
     def _release_followers(self, node: Node, worker: int, over: list[Node]) -> None:
         for other in node.followers or ():

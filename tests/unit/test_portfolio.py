@@ -8,7 +8,8 @@ import pytest
 from legato_rt.order import Dag, Links, heft, portfolio, violations
 from legato_rt.order.annealing import anneal
 from legato_rt.order.dispatch import Rule, dispatch
-from legato_rt.order.goal import Goal, cost, longest
+from legato_rt.order.goal import Goal
+from legato_rt.order.goal_kernel import cost, longest
 from legato_rt.order.heaps import pop, push
 from legato_rt.order.listing import listed, sent, shared
 from legato_rt.order.portfolio import Trials, kind_of
