@@ -204,6 +204,7 @@ class Executor(ABC):
                 value = own_value(self.runtime, node, value)
         except BaseException as error:
             failure = self._failure(node, error, slot)
+            onward = onward and not isinstance(error, KeyboardInterrupt)
         stop = clock()
         worker.depth -= 1
         worker.node = outer
@@ -326,8 +327,7 @@ class Executor(ABC):
                 except Exception:
                     logger.exception("a callback of %r raised", node)
 
-    @staticmethod
-    def _failure(node: Node, error: BaseException, slot: Slot) -> LegatoError:
+    def _failure(self, node: Node, error: BaseException, slot: Slot) -> LegatoError:
         if isinstance(error, PassedOn):
             return error.failure
         assert node.variant is not None

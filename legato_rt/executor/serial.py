@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from legato_rt import context
+from legato_rt.errors import LegatoError
 from legato_rt.executor.base import Executor, Slot, Worker
 from legato_rt.future import FINISHED, Future
+from legato_rt.node import Node
 
 
 class SerialExecutor(Executor):
@@ -24,6 +26,7 @@ class SerialExecutor(Executor):
         """Make the one worker that stands for all slots in turn."""
         self._turn = threading.RLock()
         self._worker = Worker(self.runtime, None)
+        self._interrupt: KeyboardInterrupt | None = None
         self.workers.append(self._worker)
 
     def submitted(self) -> None:
@@ -34,6 +37,19 @@ class SerialExecutor(Executor):
                 ran = False
                 for slot in self.slots:
                     ran = self._run_slot(slot) or ran
+
+    def run(self, worker: Worker, node: Node, onward: bool) -> Node | None:
+        """Run a body; an interrupt of it is one of the program, whose thread this is."""
+        following = super().run(worker, node, onward)
+        if self._interrupt is not None:
+            interrupt, self._interrupt = self._interrupt, None
+            raise interrupt
+        return following
+
+    def _failure(self, node: Node, error: BaseException, slot: Slot) -> LegatoError:
+        if isinstance(error, KeyboardInterrupt):
+            self._interrupt = error
+        return super()._failure(node, error, slot)
 
     def _run_slot(self, slot: Slot) -> bool:
         """Run what one slot finds to do; false if that is nothing."""

@@ -22,6 +22,10 @@ from legato_rt.scheduler import Scheduler
 
 MAX_DEPTH = 16
 
+# A signal that comes just before a thread falls asleep is seen when it wakes: the program's own
+# thread looks up this often, so that no Ctrl-C is lost.
+LOOK_UP_S = 0.5
+
 
 class Gate:
     """Where one thread sleeps until another opens it; opening may come first, or twice.
@@ -177,9 +181,14 @@ class ThreadsExecutor(Executor):
             node.callbacks.append(lambda _: self._open(gate))
             if worker is not None:
                 self._lend(worker)
-        gate.wait(timeout)
         if worker is not None:
+            gate.wait(timeout)
             self._regain(worker)
+        elif timeout is not None:
+            gate.wait(timeout)
+        else:
+            while not gate.wait(LOOK_UP_S):
+                pass
 
     def _open(self, gate: Gate) -> None:
         with self.lock:
