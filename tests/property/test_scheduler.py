@@ -237,7 +237,7 @@ def test_any_order_of_calls(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", POLICIES)
 def test_many_orders_of_calls(name: str) -> None:
-    run(MACHINES[name], 1000, 60)
+    run(MACHINES[name], 150, 60)
 
 
 class ForgetsSome(Policy):
