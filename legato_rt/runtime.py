@@ -178,6 +178,10 @@ class Runtime:
             with self.executor.step() as scheduler:
                 scheduler.cancel_all()
         self.lending.scope(self._root, Deadline())
+        with self.executor.lock:
+            self._state = "closing"
+        # What other threads submitted meanwhile was taken, so it runs.
+        self.lending.scope(self._root, Deadline())
         if self.executor.transfers is not None:
             self.executor.transfers.bring_all_home()
 
