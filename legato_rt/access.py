@@ -10,9 +10,11 @@ from __future__ import annotations
 import enum
 import inspect
 import keyword
+import re
+import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from legato_rt.errors import UsageError
 
@@ -162,13 +164,30 @@ def _directions(
     hints = _hints(function)
     modes = {}
     for p in parameters:
-        hint = hints.get(p.name)
-        found = [m for m in getattr(hint, "__metadata__", ()) if isinstance(m, Direction)]
-        direction = found[0] if found else Direction.IN
         if p.name in overrides:
             direction = Direction.parse(overrides[p.name])
+        else:
+            direction = _direction(p.name, hints.get(p.name)) or Direction.IN
         modes[p.name] = int(direction)
     return modes
+
+
+def _direction(name: str, hint: Any) -> Direction | None:
+    """What a hint says, also as a member of a union; elsewhere inside it means nothing."""
+    for mark in getattr(hint, "__metadata__", ()):
+        if isinstance(mark, Direction):
+            return mark
+    origin = typing.get_origin(hint)
+    if origin is None or origin is Literal or origin is Callable:
+        return None
+    found = {_direction(name, part) for part in typing.get_args(hint)} - {None}
+    if found and origin not in (typing.Union, types.UnionType):
+        raise UsageError(
+            f"the hint of {name} has a direction inside: write InOut[list[T]], not list[InOut[T]]"
+        )
+    if len(found) > 1:
+        raise UsageError(f"the hint of {name} has several directions: one for all of it is needed")
+    return found.pop() if found else None
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
@@ -189,9 +208,22 @@ def _hint_alone(function: Callable[..., Any], hint: Any) -> Any:
     try:
         return eval(hint, getattr(function, "__globals__", {}))
     except Exception:
-        head = hint.split("[", 1)[0].rsplit(".", 1)[-1].strip()
-        direction = {"In": Direction.IN, "Out": Direction.OUT, "InOut": Direction.INOUT}.get(head)
-        return Annotated[Any, direction] if direction is not None else None
+        for word in re.findall(r"[A-Za-z_][\w.]*", hint):
+            direction = _DIRECTIONS.get(word.rsplit(".", 1)[-1]) or _alias(function, word)
+            if direction is not None:
+                return Annotated[Any, direction]
+        return None
+
+
+_DIRECTIONS = {"In": Direction.IN, "Out": Direction.OUT, "InOut": Direction.INOUT}
+
+
+def _alias(function: Callable[..., Any], word: str) -> Direction | None:
+    """The direction that a name in a hint stands for in the function's module."""
+    try:
+        return _direction(word, eval(word, getattr(function, "__globals__", {})))
+    except Exception:
+        return None
 
 
 def _compile_binder(

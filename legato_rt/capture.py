@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from legato_rt import context
-from legato_rt.access import IN
+from legato_rt.access import IN, OUT
 from legato_rt.arguments import Contents, rebuilt
 from legato_rt.errors import UsageError
 from legato_rt.formats.captured import recorded
@@ -60,6 +60,8 @@ class Recorder:
         plan = Plan(task, {"recorded": [v.kind for v in task.variants]}, False)
         node = Node(self._root, next(self._numbers), plan, args, bound, options, caller)
         futures, data = search(node)
+        if futures:
+            data = _with_values(node, data)
         self._graph.link(node, futures, data)
         self.nodes.append(node)
         return node
@@ -150,6 +152,9 @@ class Captured:
             raise UsageError("a captured graph cannot be run inside another capture")
         replayer = self._replayers.get(id(runtime))
         if replayer is None or replayer.runtime is not runtime:
+            opened = context.open_runtimes
+            known = self._replayers.items()
+            self._replayers = {key: r for key, r in known if r.runtime in opened}
             replayer = self._replayers[id(runtime)] = Replayer(runtime, self.steps)
         caller = sys._getframe(1)
         if not rebound:
@@ -221,6 +226,14 @@ def _union(steps: Sequence[Step]) -> list[tuple[Any, int]]:
             # What is only written here may be read elsewhere through another view of it.
             found[id(item)] = item, (IN if mode == IN and (known is None or known[1] == IN) else 3)
     return list(found.values())
+
+
+def _with_values(node: Node, data: Sequence[tuple[Any, int]] | None) -> list[tuple[Any, int]]:
+    """The data of a node, with a future in place of the value that it does not have yet."""
+    found = list(data or ())
+    for _, mode, value in node.task.signature.items(node.args, node.kwargs):
+        found += [(future, mode) for future in Contents().add(value, mode).futures]
+    return sorted(found, key=lambda pair: pair[1] == OUT)
 
 
 def capture() -> Captured:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array as stdlib_array
 import bisect
+import ctypes
 import mmap
 import weakref
 from collections import deque
@@ -23,7 +24,8 @@ from legato_rt.spaces import Block, Region, Space
 
 Array = npt.NDArray[Any]
 
-_BUFFERS = (bytearray, memoryview, mmap.mmap, stdlib_array.array)
+_CTYPES = (ctypes.Array, ctypes.Structure, ctypes.Union)
+_BUFFERS = (bytearray, memoryview, mmap.mmap, stdlib_array.array, *_CTYPES)
 
 
 _Form = tuple[int, tuple[int, ...], tuple[int, ...], int]
@@ -235,9 +237,11 @@ def _root(array: Array) -> Array:
 
 def _as_bytes(item: Any) -> Array | None:
     """A byte array over an object that lends its memory; `None` for all others."""
-    if type(item) not in _BUFFERS:
+    if not issubclass(type(item), _BUFFERS):
         return None
     try:
+        if issubclass(type(item), _CTYPES):
+            return np.frombuffer(item, np.uint8)
         return np.asarray(memoryview(item))
     except (ValueError, TypeError, BufferError):
         return None

@@ -53,6 +53,9 @@ class Lending:
         """Wait for data and futures, or for the whole scope; raise what they failed with."""
         if not items:
             self.scope(scope, deadline)
+            if self.executor.transfers is not None:
+                self.executor.transfers.bring_all_home()
+            self.reclaim()
             return
         contents = Contents()
         for item in items:

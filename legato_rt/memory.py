@@ -208,10 +208,12 @@ class Directory:
         return steps
 
     def bring_all_home(self) -> list[Step]:
-        """Make everything valid in host memory."""
+        """Make everything valid in host memory but what running tasks may be writing."""
         steps: list[Step] = []
         for replica in self.replicas:
-            steps += self._home(replica.region.blocks)
+            if not replica.pins:
+                blocks = replica.region.blocks
+                steps += self._home(b for b in blocks if not any(r.pins for r in b.replicas))
         return steps
 
     def make_room(self, memory: MemoryNode, nbytes: int) -> list[Step]:

@@ -49,6 +49,8 @@ class Residence:
 
 def _unfit(arrays: list[tuple[str, int, Array]]) -> str:
     for name, _, array in arrays:
+        if type(array) not in (np.ndarray, np.memmap):
+            return f"{name} is a {type(array).__name__}, of which only a plain array gets there"
         if array.dtype.hasobject:
             return f"{name} holds Python objects, which cannot be copied to it"
         if not array.dtype.isnative:

@@ -94,7 +94,7 @@ class Transfers:
             self._carry_out(steps)
 
     def bring_all_home(self) -> None:
-        """Make all data valid in host memory."""
+        """Make all data valid in host memory, but what running tasks use."""
         with self._turn:
             with self._lock:
                 steps = self._directory.bring_all_home()

@@ -1,5 +1,6 @@
 """Captured graphs: what they record, and that every run gives what plain submits give."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -235,3 +236,26 @@ def test_grouping_never_closes_a_cycle() -> None:
     chunks = group(graph.steps, [long, long, tiny, tiny])
     assert [c.steps for c in chunks] == [[0, 2], [1], [3]]
     assert [c.before for c in chunks] == [[], [0], [0, 1]]
+
+
+def test_tasks_that_write_a_value_of_the_graph_stay_in_order() -> None:
+    @lrt.task
+    def make() -> Array:
+        return np.zeros(3)
+
+    @lrt.task
+    def add(x: InOut[Array]) -> None:
+        time.sleep(0.001)
+        x += 1
+
+    @lrt.task
+    def total(x: In[Array]) -> float:
+        return float(x.sum())
+
+    with lrt.capture() as graph:
+        value = make.submit()
+        add.submit(value)
+        add.submit(value)
+        found = total.submit(value)
+    with lrt.Runtime(workers=4):
+        assert [graph.run().result(found) for _ in range(4)] == [6.0] * 4
