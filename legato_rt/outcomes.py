@@ -57,7 +57,9 @@ def cancelled(node: Node, moment: int = -1) -> None:
     node.state = CANCELLED
     node.value = CancelledError(f"{node.title} (submitted at {node.where}) was cancelled")
     node.value.delivered = moment
-    let_go(node)
+    if not node.waiting:
+        # Until then what would have used a future's value keeps its place in the order.
+        let_go(node)
 
 
 def doomed(node: Node) -> None:

@@ -333,6 +333,7 @@ class Scheduler:
         """Settle a node that did not finish, and what needs its value or its data."""
         if node.state == WAITING:
             (cancelled if node.value is None else doomed)(node)
+        let_go(node)
         if node.accesses is not None:
             self.graph.unlink(node, True)
             node.accesses = None
