@@ -4,7 +4,7 @@ Tasks too small to be worth a hand-over between threads share a chunk, whose cod
 
     def chunk(v, own):
         v[0] = own(f0(k0))
-        v[1] = own(f1(v[0], k1))
+        v[1] = own(f1(v[0], k1), v[0])
 
 Each task is one line, so the line that a traceback names tells which task raised.
 """
@@ -15,8 +15,10 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from legato_rt import context
-from legato_rt.arguments import ATOM, DICT, FUTURE, KINDS, LIST, TUPLE, kind_of
+from legato_rt.arguments import ATOM, DICT, FUTURE, KINDS, LIST, TUPLE, kind_of, rebuilt
 from legato_rt.errors import DependencyError, LegatoError, TaskError
 from legato_rt.node import Step
 from legato_rt.outcomes import PassedOn
@@ -109,8 +111,13 @@ def play_chunk(run: Run, chunk: Chunk) -> None:
     runtime, node = here.runtime, here.node
     assert node is not None
 
-    def own(value: Any) -> Any:
-        return value if KINDS.get(type(value)) == ATOM else own_value(runtime, node, value)
+    def own(value: Any, *given: Any) -> Any:
+        """The value of a step, apart from tracked data and from the values that it was given."""
+        if KINDS.get(type(value)) == ATOM:
+            return value
+        value = own_value(runtime, node, value)
+        shared = [g for g in given if isinstance(g, np.ndarray)]
+        return rebuilt(value, lambda a: a.copy() if _shares_any(a, shared) else a)
 
     failed = False
     for function, part in chunk.functions(run):
@@ -150,6 +157,10 @@ def _go_on(run: Run, steps: Sequence[int], own: Callable[[Any], Any]) -> None:
             function(run.values, own)
         except BaseException as error:
             run.failed[number] = _failure(run, number, error)
+
+
+def _shares_any(array: Any, others: Sequence[Any]) -> bool:
+    return any(np.may_share_memory(array, other) for other in others)
 
 
 def _failure(run: Run, number: int, error: BaseException) -> TaskError:
@@ -193,7 +204,8 @@ def _compiled(replayer: Any, steps: Sequence[int]) -> types.FunctionType:
         arguments = [_expression(value, name) for value in node.args]
         arguments += [f"{k}={_expression(v, name)}" for k, v in (node.kwargs or {}).items()]
         called = name(replayer.function_of(node))
-        lines.append(f"    v[{number}] = own({called}({', '.join(arguments)}))")
+        given = "".join(f", v[{i}]" for i in replayer.steps[number].values)
+        lines.append(f"    v[{number}] = own({called}({', '.join(arguments)}){given})")
     exec(compile("\n".join(lines), "<replayed graph>", "exec"), constants)
     made: types.FunctionType = constants.pop("chunk")
     return made

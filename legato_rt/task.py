@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, ParamSpec, TypeVar, overload
@@ -100,6 +101,11 @@ class Task(Generic[P, R]):
         flops: Callable[..., float] | None = None,
         rtol: float | None = None,
     ) -> None:
+        if inspect.iscoroutinefunction(function):
+            raise UsageError(
+                f"{function.__name__} is async: a task's body runs in the thread of a worker, so "
+                "make it a plain function; its future can be awaited"
+            )
         functools.update_wrapper(self, function)
         self.function = function
         self.name: str = name or str(getattr(function, "__name__", type(function).__name__))

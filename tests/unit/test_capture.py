@@ -112,6 +112,30 @@ def test_a_machine_without_a_cpu_device() -> None:
     assert c.tolist() == [64] * 4 + [8] * 4
 
 
+def test_a_returned_alias_of_a_value_is_a_value_of_its_own() -> None:
+    @lrt.task
+    def made() -> Array:
+        return np.zeros(3)
+
+    @lrt.task
+    def same(x: In[Array]) -> Array:
+        return x
+
+    @lrt.task
+    def raised(x: InOut[Array]) -> None:
+        x += 1
+
+    with lrt.capture() as graph:
+        first = made.submit()
+        second = same.submit(first)
+        raised.submit(second)
+        sums = total.submit(first), total.submit(second)
+    with lrt.Runtime(workers=2):
+        for _ in range(4):
+            run = graph.run()
+            assert [run.result(s) for s in sums] == [0, 3]
+
+
 def test_runs_are_ordered_with_other_tasks() -> None:
     c = np.zeros(8, np.int64)
     with lrt.capture() as graph:

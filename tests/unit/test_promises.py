@@ -116,8 +116,9 @@ def test_waiting_for_all_gives_back_what_strict_took() -> None:
 
     x = np.zeros(5)
     with lrt.Runtime(workers=1, strict=True):
-        while not add.submit(x).done():
-            lrt.wait()
+        over = threading.Event()
+        add.submit(x).add_done_callback(lambda _: over.set())
+        over.wait()
         lrt.wait()
         x += 1
 
@@ -151,3 +152,11 @@ def test_a_captured_graph_keeps_no_closed_runtime() -> None:
         del runtime
     gc.collect()
     assert sum(r() is not None for r in kept) <= 1
+
+
+def test_an_async_function_is_no_task() -> None:
+    async def later() -> int:
+        return 1
+
+    with pytest.raises(lrt.UsageError, match="later is async"):
+        lrt.task(later)
