@@ -13,7 +13,7 @@ from tests.helpers.bodies import digest, fingerprint, places, world
 from tests.helpers.engine import Engine, Frame, use
 from tests.helpers.programs import Op, Program
 
-HANG_S = 5.0
+HANG_S = 120.0
 
 
 @contextlib.contextmanager
