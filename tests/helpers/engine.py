@@ -152,6 +152,8 @@ class Engine(ABC):
     def _sync(self, frame: Frame, key: str, sync: Sync) -> None:
         if sync.kind == "wait":
             self.wait(frame)
+        if sync.kind == "cancel":
+            self.cancel(frame, some_of(frame.futures))
         if sync.kind == "result" and frame.futures:
             near = frame.futures[-NEAR:]
             self.log[key] = self.ask(frame, near[sync.which % len(near)])

@@ -81,7 +81,7 @@ class Op:
 
 @dataclass(frozen=True)
 class Sync:
-    """What the submitter does between two submits: wait for all, for data or a result, or lend."""
+    """What the submitter does between two submits: wait, use data or a result, or cancel."""
 
     kind: str
     which: int = 0
@@ -125,7 +125,7 @@ def size(op: Op | Sync) -> int:
 
 def _fails(op: Op | Sync) -> bool:
     if isinstance(op, Sync):
-        return False
+        return op.kind == "cancel"
     return op.fails != "" or op.after == "cancel" or any(map(_fails, op.children))
 
 
@@ -191,15 +191,11 @@ def scope(kinds: Kinds, depth: int, most: int) -> Any:
 def programs(
     *, failing: bool = False, cancelling: bool = False, most: int = 40, limit: int = 200
 ) -> Any:
-    """Random programs.
-
-    Whoever hears of a failure changes what is submitted after that, and so does who cancels: in
-    programs that do so, it is the last thing that a submitter does.
-    """
+    """Random programs."""
     kinds = Kinds(
         fails=("", "", "", "first", "last") if failing else ("",),
         afters=("", "wait", "ask", "cancel") if cancelling else ("", "wait", "ask"),
-        syncs=("wait",) if failing or cancelling else ("wait", "data", "result", "host"),
+        syncs=("wait", "data", "result", "host", "cancel")[: 5 if cancelling else 4],
     )
     return st.builds(
         Program,

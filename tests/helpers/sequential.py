@@ -148,7 +148,8 @@ class Sequential(Engine):
         return use(item, mode, which)
 
     def cancel(self, frame: Frame, futures: list[Done]) -> None:
-        """All is over already."""
+        """Note what was cancelled: it is no news to what is submitted from now on."""
+        self._heard.update(future.key for future in futures if future.state == "cancelled")
 
 
 def futures(item: Any) -> Iterator[Done]:
