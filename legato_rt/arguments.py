@@ -3,6 +3,7 @@
 Values that cannot change (numbers, strings, functions, types) are not tracked.  Lists, tuples and
 dicts are searched for futures and data; what they hold gets the direction of the parameter.  All
 else that can change is tracked: arrays and buffers by their memory, other objects by identity.
+Arrays of objects, and classes derived from list and dict, are searched for data too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import functools
 import pathlib
 import types
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,9 @@ def kind_of(value: object) -> int:
         return FUTURE
     if isinstance(value, tuple):
         return TUPLE
-    return ATOM if isinstance(value, _IMMUTABLE) else DATA
+    if isinstance(value, _IMMUTABLE) and not isinstance(value, np.void):  # a record is a view
+        return ATOM
+    return DATA
 
 
 class Contents:
@@ -66,14 +69,17 @@ class Contents:
         What is only written comes last.
     nested : bool
         Whether a future was found inside a container.
+    stuck : str
+        Type of a container that holds a future and cannot be copied with the value in its place.
     """
 
-    __slots__ = ("data", "futures", "nested")
+    __slots__ = ("data", "futures", "nested", "stuck")
 
     def __init__(self) -> None:
         self.futures: list[Any] = []
         self.data: list[tuple[Any, int]] = []
         self.nested = False
+        self.stuck = ""
 
     def add(self, value: Any, mode: int, depth: int = 0) -> Contents:
         """Search one argument.
@@ -90,16 +96,24 @@ class Contents:
             self.nested = self.nested or depth > 0
         elif kind == DATA:
             self._note(value, mode)
+            parts = parts_of(value)
+            if parts is not None:
+                self._look_into(value, parts, mode, depth)
         elif kind != ATOM:
             self._search(value, kind, mode, depth)
         return self
 
+    def _look_into(self, value: Any, parts: Iterable[Any], mode: int, depth: int) -> None:
+        """Search a container that is none of the built-in ones."""
+        _check_depth(depth)
+        before = len(self.futures)
+        for item in parts:
+            self.add(item, mode, depth + 1)
+        if len(self.futures) > before:
+            self.stuck = type(value).__name__
+
     def _search(self, value: Any, kind: int, mode: int, depth: int) -> None:
-        if depth >= _MAX_DEPTH:
-            raise UsageError(
-                f"an argument nests more than {_MAX_DEPTH} lists, tuples or dicts, or one that "
-                "contains itself"
-            )
+        _check_depth(depth)
         before = len(self.futures)
         for item in value.values() if kind == DICT else value:
             self.add(item, mode, depth + 1)
@@ -121,6 +135,25 @@ class Contents:
             while at and self.data[at - 1][1] == OUT:
                 at -= 1
             self.data.insert(at, (value, mode))
+
+
+def _check_depth(depth: int) -> None:
+    if depth >= _MAX_DEPTH:
+        raise UsageError(
+            f"an argument nests more than {_MAX_DEPTH} lists, tuples or dicts, or one that "
+            "contains itself"
+        )
+
+
+def parts_of(value: Any) -> Iterable[Any] | None:
+    """What a container holds, seen without calling methods of its own; `None` for all others."""
+    if isinstance(value, np.ndarray):
+        return value.ravel().tolist() if value.dtype.char == "O" else None
+    if isinstance(value, dict):
+        return dict.values(value)
+    if isinstance(value, tuple):
+        return tuple.__iter__(value)
+    return list.__iter__(value) if isinstance(value, list) else None
 
 
 def holds(value: Any, future: object) -> bool:
@@ -166,11 +199,10 @@ def arrays_in(value: Any) -> Iterator[Any]:
     """All arrays that an argument is or holds."""
     if isinstance(value, np.ndarray):
         yield value
-        return
-    kind = kind_of(value)
-    if kind in (TUPLE, LIST, DICT):
-        for item in value.values() if kind == DICT else value:
-            yield from arrays_in(item)
+    elif isinstance(value, np.void):
+        yield np.asarray(value)
+    for item in parts_of(value) or ():
+        yield from arrays_in(item)
 
 
 def rebuilt(value: Any, change: Callable[[Any], Any], depth: int = 0) -> Any:

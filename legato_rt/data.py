@@ -25,7 +25,7 @@ from legato_rt.spaces import Block, Region, Space
 Array = npt.NDArray[Any]
 
 _CTYPES = (ctypes.Array, ctypes.Structure, ctypes.Union)
-_BUFFERS = (bytearray, memoryview, mmap.mmap, stdlib_array.array, *_CTYPES)
+_BUFFERS = (bytearray, memoryview, mmap.mmap, stdlib_array.array, np.void, *_CTYPES)
 
 
 _Form = tuple[int, tuple[int, ...], tuple[int, ...], int]
@@ -242,6 +242,8 @@ def _as_bytes(item: Any) -> Array | None:
     try:
         if issubclass(type(item), _CTYPES):
             return np.frombuffer(item, np.uint8)
+        if isinstance(item, np.void):
+            return np.asarray(item)
         return np.asarray(memoryview(item))
     except (ValueError, TypeError, BufferError):
         return None

@@ -257,6 +257,11 @@ def search(
             contents.add(value, mode)
         except UsageError as error:
             raise UsageError(f"{node.task.name}({name}=…): {error}") from None
+    if contents.stuck:
+        raise UsageError(
+            f"an argument of {node.title} holds a future in a {contents.stuck}: use a list, tuple "
+            "or dict, of which the task gets a copy with the value in its place"
+        )
     for future in contents.futures:
         if future.parent.runtime is not node.parent.runtime:
             refuse_foreign(node, future)
@@ -271,7 +276,7 @@ def _plain(node: Node) -> tuple[list[Node] | None, list[tuple[Any, int]] | None]
     args = node.args
     for value, mode in zip(args, node.task.signature.positional_modes(len(args)), strict=False):
         kind = KINDS.get(type(value))
-        if kind == DATA and mode != OUT:
+        if kind == DATA and mode != OUT and not value.dtype.hasobject:
             data.append((value, mode))
         elif kind == FUTURE:
             if value.parent.runtime is not node.parent.runtime:
