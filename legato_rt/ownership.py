@@ -2,20 +2,23 @@
 
 If a task returned a view of one of its arguments, the order of whoever uses the future and of
 whoever uses the argument could not be told.  So such a value is copied, and refused under
-``strict``.  Objects other than arrays and built-in containers are passed on as they are: nothing
-can be said about copies of them.
+``strict``.  Objects other than arrays, buffers and built-in containers are passed on as they are:
+nothing can be said about copies of them.
 """
 
 from __future__ import annotations
 
+import array as stdlib_array
 from typing import Any
 
 import numpy as np
 
 from legato_rt.access import IN
-from legato_rt.arguments import DATA, DICT, LIST, TUPLE, Contents, kind_of
+from legato_rt.arguments import Contents, parts_of
 from legato_rt.errors import AccessError
 from legato_rt.node import Node
+
+_COPIED = (np.ndarray, list, dict, bytearray, memoryview, stdlib_array.array, np.void)
 
 
 def own_value(runtime: Any, node: Node, value: Any) -> Any:
@@ -41,12 +44,11 @@ def own_value(runtime: Any, node: Node, value: Any) -> Any:
 
 
 def _shares(runtime: Any, node: Node, value: Any, depth: int) -> bool:
-    kind = kind_of(value)
-    if kind in (TUPLE, LIST, DICT) and depth < 100:
-        items = value.values() if kind == DICT else value
-        if any(_shares(runtime, node, item, depth + 1) for item in items):
-            return True
-    if kind not in (DATA, LIST, DICT) or not isinstance(value, (np.ndarray, list, dict)):
+    if depth < 100 and any(
+        _shares(runtime, node, item, depth + 1) for item in parts_of(value) or ()
+    ):
+        return True
+    if not isinstance(value, _COPIED):
         return False
     with runtime.executor.lock:
         region = runtime.scheduler.graph.registry.find(value)
@@ -63,7 +65,17 @@ def _copied(runtime: Any, node: Node, value: Any, depth: int) -> Any:
     if not _shares(runtime, node, value, depth):
         return value
     if isinstance(value, np.ndarray):
-        return np.array(value, copy=True, subok=True)
+        array = np.array(value, copy=True, subok=True)
+        if array.dtype.char == "O":
+            for index in np.ndindex(array.shape):
+                array[index] = _copied(runtime, node, array[index], depth + 1)
+        return array
+    if isinstance(value, memoryview):
+        return np.array(value).data
+    if isinstance(value, np.void):
+        return value.copy()
+    if isinstance(value, (bytearray, stdlib_array.array)):
+        return value[:]
     if isinstance(value, dict):
         return {key: _copied(runtime, node, item, depth + 1) for key, item in value.items()}
     items = [_copied(runtime, node, item, depth + 1) for item in value]
