@@ -107,7 +107,39 @@ class Graph:
                 if data and node.accesses is None:
                     node.accesses = []
                 for item, direction in data:
-                    self._access(node, self.registry.region(item), direction)
+                    region = self.registry.region(item)
+                    late = _later_users(node, region)
+                    if late:
+                        self._access_before(late, node, region, direction)
+                    else:
+                        self._access(node, region, direction)
+
+    def _access_before(self, late: set[Node], node: Node, region: Region, mode: int) -> None:
+        """Add an access that comes before those of nodes submitted later.
+
+        A task may return an object that it was given, and others may be waiting for the object
+        itself already when it turns out that an earlier one uses it, too.
+        """
+        past = []
+        for block in region.blocks:
+            history = block.histories[node.parent]
+            writer = history.writer if history.writer in late else None
+            past.append((history, writer, {r: None for r in history.readers if r in late}))
+            history.writer = None if writer is not None else history.writer
+            history.readers = {r: None for r in history.readers if r not in late}
+        self._access(node, region, mode)
+        for history, writer, readers in past:
+            for user in [writer, *readers] if mode & OUT else [writer]:
+                if user is None or leads(node, user):
+                    continue
+                if not user.waiting:  # it may have started
+                    edge(user, node, value=user is writer)
+                elif not leads(user, node):
+                    edge(node, user, value=bool(mode & OUT))
+            if writer is not None:
+                history.writer, history.readers = writer, readers
+            else:
+                history.readers.update(readers)
 
     def unlink(self, node: Node, failed: bool) -> None:
         """Take a node that is over out of the histories of its data."""
@@ -222,6 +254,38 @@ class Graph:
 
 
 _VERB = {IN: "reads", OUT: "writes", INOUT: "writes"}
+
+
+def _later_users(node: Node, region: Region) -> set[Node]:
+    """Who was submitted later than a node that is about to use an object known by identity."""
+    found: set[Node] = set()
+    if region.space is None or region.space.item is None:
+        return found
+    for block in region.blocks:
+        history = block.histories.get(node.parent)
+        if history is None:
+            continue
+        if history.writer is not None and history.writer.seq > node.seq:
+            found.add(history.writer)
+        for reader in reversed(history.readers):  # the latest are last
+            if reader.seq < node.seq:
+                break
+            found.add(reader)
+    return found
+
+
+def leads(before: Node, after: Node) -> bool:
+    """Whether one pending node waits for another, over however many in between."""
+    seen = {before}
+    found = [before]
+    while found:
+        node = found.pop()
+        if node is after:
+            return True
+        more = {*(node.successors or ()), *(node.followers or ())} - seen
+        seen |= more
+        found += more
+    return False
 
 
 def edge(before: Node, after: Node, value: bool) -> None:
